@@ -57,6 +57,11 @@ each() {
     x86_64)
       echo "$(name "$1").avx2 $1 -O3 -DMESHRT_$2=avx2 $3"
       echo "$(name "$1").avx512 $1 -O3 -DMESHRT_$2=avx512 $4"
+      case $1 in
+        src/kernels/gemm_kernel.cpp | src/kernels/attention_*ward.cpp) # of bf16, with the instruction for it
+          echo "$(name "$1").avx512_bf16 $1 -O3 -DMESHRT_$2=avx512_bf16 $4 -mavx512bf16"
+          ;;
+      esac
       ;;
   esac
 }

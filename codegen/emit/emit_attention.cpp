@@ -98,15 +98,19 @@ struct Attention {
     if (dealt) set("query_at", context.names.indices(queries) + ".data()");
   }
 
+  std::string type_of(const Access& access) const { return cpp_type(context.program.buffer(access.buffer).type); }
+
   /// The call of the kernel in its loops.
-  void call(CppWriter& out, const std::string& type, const std::string& arguments) const {
+  void call(CppWriter& out, const std::string& arguments) const {
+    const std::string type = type_of(step.out), read = type_of(step.q);
     std::vector<std::unique_ptr<CppWriter::Block>> blocks;
     for (const LocalDim& loop : loops) {
       const std::string& index = context.names.index(loop.dim);
       blocks.push_back(std::make_unique<CppWriter::Block>(
           out, fmt::format("for (int64_t {0} = 0; {0} < {1}; ++{0})", index, context.names.extent(loop)), ""));
     }
-    out.line(fmt::format("meshrt::{}<{}>({});", step.backward ? "attend_backward" : "attend", type, arguments));
+    out.line(fmt::format("meshrt::{}<{}{}>({});", step.backward ? "attend_backward" : "attend", type,
+                         read == type ? "" : ", " + read, arguments));
     while (!blocks.empty()) blocks.pop_back();
   }
 
@@ -123,8 +127,7 @@ class RingAttention {
         attention_(attention),
         step_(attention.step),
         ring_(*attention.step.ring),
-        span_(span),
-        type_(cpp_type(context.program.buffer(step_.out.buffer).type)) {}
+        span_(span) {}
 
   void emit(const std::string& shape, const std::string& q, const std::string& made, const std::string& log_sum) {
     reasons();
@@ -145,12 +148,12 @@ class RingAttention {
       const std::string d_k_parts = circulating("d_k_parts", step_.d_k, ring_.d_k),
                         d_v_parts = circulating("d_v_parts", step_.d_v, ring_.d_v);
       sum = scope_.fresh("sum");
-      out_.line(
-          fmt::format("meshrt::RingSums {}({}, {}, {{{}, {}}});", sum, part, site(ring_.d_k[0]), d_k_parts, d_v_parts));
+      out_.line(fmt::format("meshrt::RingSums {}({}, {}, {{{}, {}}}, {});", sum, part, site(ring_.d_k[0]), d_k_parts,
+                            d_v_parts, type_text(context_.program.buffer(step_.d_k.buffer))));
       arguments += fmt::format(", {}, {}, {}, {}", d_out, d_q, operand(sum, 0, step_.d_k), operand(sum, 1, step_.d_v));
     }
     const auto turns = out_.block("do", " while (" + part + ".next());");
-    attention_.call(out_, type_, arguments);
+    attention_.call(out_, arguments);
     if (step_.backward) out_.line(sum + ".next();");
   }
 
@@ -201,7 +204,7 @@ class RingAttention {
   /// {part.at<float>(0), part.strides(0, key_strides)}
   std::string operand(const std::string& of, int value, const Access& own) {
     const std::string at = attention_.place(
-        fmt::format("{}.at<{}>({})", of, type_, value), own,
+        fmt::format("{}.at<{}>({})", of, attention_.type_of(own), value), own,
         [&](const std::string& stride) { return fmt::format("{}.stride({}, {})", of, value, stride); });
     return fmt::format("{{{}, {}.strides({}, {})}}", at, of, value,
                        attention_.strides_of(out_, scope_, own, step_.op.key));
@@ -214,7 +217,6 @@ class RingAttention {
   const AttentionStep& step_;
   const AttentionStep::Ring& ring_;
   const Span span_;
-  const std::string type_;
 };
 
 }  // namespace
@@ -222,7 +224,7 @@ class RingAttention {
 void emit_attention(EmitContext& context, CppWriter& out, Scope& scope, const AttentionStep& step, Span span) {
   Attention attention(context, step);
   const AttentionOp& op = step.op;
-  const std::string shape = scope.fresh("shape"), type = cpp_type(context.program.buffer(step.out.buffer).type);
+  const std::string shape = scope.fresh("shape");
   attention.print_shape(out, shape);
   const auto operand = [&](const Access& access, DimId positions) {
     return attention.operand(out, scope, access, positions);
@@ -238,7 +240,7 @@ void emit_attention(EmitContext& context, CppWriter& out, Scope& scope, const At
   if (step.backward)
     gradients = fmt::format(", {}, {}, {}, {}", operand(step.d_out, op.query), operand(step.d_q, op.query),
                             operand(step.d_k, op.key), operand(step.d_v, op.key));
-  attention.call(out, type, fmt::format("{}, {}, {}, {}, {}, {}{}", shape, q, k, v, made, log_sum, gradients));
+  attention.call(out, fmt::format("{}, {}, {}, {}, {}, {}{}", shape, q, k, v, made, log_sum, gradients));
 }
 
 }  // namespace mesh

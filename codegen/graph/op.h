@@ -90,7 +90,7 @@ enum class Narrow : uint8_t {
   refused,    // nothing: it has to be given f32
   handed_on,  // its result has these numbers, or some of them
   rounded,    // it computes in f32, and rounds what comes of that
-  multiplied  // it adds up their products in f32, which its one result is
+  multiplied  // it adds up products of them in f32, in which its results are
 };
 
 /// Where a value that lowering meets is no memory but a formula, computed by each of its readers. All false: never.

@@ -31,8 +31,9 @@ struct Operand {
 
 class AttentionBinder {
  public:
-  AttentionBinder(const Binding& binding, const AttentionStep& step, Type type)
-      : binding_(binding), step_(step), type_(type) {
+  /// `type` is what attention gives, `read` what its products read.
+  AttentionBinder(const Binding& binding, const AttentionStep& step, Type type, Type read)
+      : binding_(binding), step_(step), type_(type), read_(read) {
     const auto log_dims = dims_of(binding.program, step.log_sum);
     if (log_dims.size() != step.batch.size() + 1 || log_dims.back().dim != step.op.query)
       fault("log_sum does not have the queries innermost");
@@ -67,19 +68,10 @@ class AttentionBinder {
   }
 
   /// `seq` and `feature` are the dims of positions and of the numbers of one head.
-  Operand operand(const Access& access, DimId seq, DimId feature) const {
-    check_type(access);
-    if (dims_of(binding_.program, access).back().dim != feature)
-      fault("the numbers of a head of " + binding_.buffer(access).name + " do not lie side by side");
-    Operand made{Pointer(binding_, access), {}, {}};
-    made.strides.seq = stride_of(access, seq);
-    if (!batch_.empty()) made.strides.head = stride_of(access, batch_.back().dim);
-    if (outer_ > 0) made.strides.batch = stride_of(access, batch_[outer_ - 1].dim);
-    for (size_t i = 0; i < turns.size(); ++i) made.outer.push_back(stride_of(access, batch_[i].dim));
-    return made;
-  }
+  Operand made(const Access& access, DimId seq, DimId feature) const { return operand(access, type_, seq, feature); }
+  Operand read(const Access& access, DimId seq, DimId feature) const { return operand(access, read_, seq, feature); }
   Operand log_sum() const {
-    check_type(step_.log_sum);
+    check_type(step_.log_sum, type_);
     Operand made{Pointer(binding_, step_.log_sum), {}, {}};
     for (size_t i = 0; i < turns.size(); ++i) made.outer.push_back(stride_of(step_.log_sum, batch_[i].dim));
     return made;
@@ -90,6 +82,17 @@ class AttentionBinder {
   std::vector<int64_t> turns;      // of the loops around the kernel
 
  private:
+  Operand operand(const Access& access, Type type, DimId seq, DimId feature) const {
+    check_type(access, type);
+    if (dims_of(binding_.program, access).back().dim != feature)
+      fault("the numbers of a head of " + binding_.buffer(access).name + " do not lie side by side");
+    Operand made{Pointer(binding_, access), {}, {}};
+    made.strides.seq = stride_of(access, seq);
+    if (!batch_.empty()) made.strides.head = stride_of(access, batch_.back().dim);
+    if (outer_ > 0) made.strides.batch = stride_of(access, batch_[outer_ - 1].dim);
+    for (size_t i = 0; i < turns.size(); ++i) made.outer.push_back(stride_of(access, batch_[i].dim));
+    return made;
+  }
   [[noreturn]] void fault(const std::string& what) const {
     internal_error("attention of " + binding_.buffer(step_.q).name + ": " + what);
   }
@@ -105,13 +108,13 @@ class AttentionBinder {
     return stride(binding_.program, binding_.buffer(access), access.turns.size() + position_of(binding_, access, dim),
                   binding_.rank.rank());
   }
-  void check_type(const Access& access) const {
-    if (binding_.buffer(access).type != type_) fault("its tensors have different types");
+  void check_type(const Access& access, Type type) const {
+    if (binding_.buffer(access).type != type) fault("its tensors have different types");
   }
 
   const Binding& binding_;
   const AttentionStep& step_;
-  Type type_;
+  Type type_, read_;
   std::vector<LocalDim> batch_;  // in the order of log_sum
   size_t outer_ = 0;             // how many of them stand in front of the heads
 };
@@ -125,9 +128,9 @@ void each_turn(const std::vector<int64_t>& turns, std::vector<int64_t>& turn, co
 
 // What of the keys and values a kernel works on, and where their gradients go: all that the rank has, or the part at
 // hand of what goes round.
-template <class T>
+template <class T, class In>
 struct Keys {
-  const T *k, *v;
+  const In *k, *v;
   T *d_k, *d_v;
   const meshrt::RingParts* part = nullptr;
   const meshrt::RingSums* sum = nullptr;
@@ -165,31 +168,34 @@ struct Round {
   }
 };
 
-template <class T>
+template <class T, class In>
 class BoundAttention {
  public:
   BoundAttention(Binding& binding, const AttentionStep& step)
-      : binding_(binding), step_(step), binder_(binding, step, meshrt::type_of<T>), shape_(binder_.shape) {
+      : binding_(binding),
+        step_(step),
+        binder_(binding, step, meshrt::type_of<T>, meshrt::type_of<In>),
+        shape_(binder_.shape) {
     const AttentionOp& op = step.op;
-    q_ = binder_.operand(step.q, op.query, op.head_dim);
-    k_ = binder_.operand(step.k, op.key, op.head_dim);
-    v_ = binder_.operand(step.v, op.key, op.value_dim);
-    out_ = binder_.operand(step.out, op.query, op.value_dim);
+    q_ = binder_.read(step.q, op.query, op.head_dim);
+    k_ = binder_.read(step.k, op.key, op.head_dim);
+    v_ = binder_.read(step.v, op.key, op.value_dim);
+    out_ = binder_.made(step.out, op.query, op.value_dim);
     log_sum_ = binder_.log_sum();
     if (!binder_.positions.empty()) shape_.query_at = binder_.positions.data();
     turn_.resize(binder_.turns.size());
     if (step.ring) find_parts();
     if (!step.backward) return;
-    d_out_ = binder_.operand(step.d_out, op.query, op.value_dim);
-    d_q_ = binder_.operand(step.d_q, op.query, op.head_dim);
-    d_k_ = binder_.operand(step.d_k, op.key, op.head_dim);
-    d_v_ = binder_.operand(step.d_v, op.key, op.value_dim);
+    d_out_ = binder_.read(step.d_out, op.query, op.value_dim);
+    d_q_ = binder_.made(step.d_q, op.query, op.head_dim);
+    d_k_ = binder_.made(step.d_k, op.key, op.head_dim);
+    d_v_ = binder_.made(step.d_v, op.key, op.value_dim);
   }
   BoundAttention(const BoundAttention&) = delete;
 
   void run() {
     if (step_.ring) return run_ring();
-    Keys<T> all{start<const T>(k_), start<const T>(v_), nullptr, nullptr};
+    Keys<T, In> all{start<const In>(k_), start<const In>(v_), nullptr, nullptr};
     if (step_.backward) all.d_k = start<T>(d_k_), all.d_v = start<T>(d_v_);
     attend(shape_, all);
   }
@@ -200,18 +206,18 @@ class BoundAttention {
     return reinterpret_cast<Element*>(operand.pointer.at(binding_));
   }
 
-  void attend(const meshrt::AttentionShape& shape, const Keys<T>& keys) {
+  void attend(const meshrt::AttentionShape& shape, const Keys<T, In>& keys) {
     each_turn(binder_.turns, turn_, [&] {
       const auto [k, k_at] = of_keys(keys.k, keys.part, 0, k_, turn_);
       const auto [v, v_at] = of_keys(keys.v, keys.part, 1, v_, turn_);
-      const T* const q = q_.at<const T>(binding_, turn_);
+      const In* const q = q_.at<const In>(binding_, turn_);
       T *const out = out_.at<T>(binding_, turn_), *const log_sum = log_sum_.at<T>(binding_, turn_);
       if (!step_.backward)
-        return meshrt::attention<T>(shape, {q, k, v, q_.strides, k_at, v_at, out, out_.strides, log_sum});
+        return meshrt::attention<T, In>(shape, {q, k, v, q_.strides, k_at, v_at, out, out_.strides, log_sum});
       const auto [d_k, d_k_at] = of_keys(keys.d_k, keys.sum, 0, d_k_, turn_);
       const auto [d_v, d_v_at] = of_keys(keys.d_v, keys.sum, 1, d_v_, turn_);
-      meshrt::attention_backward<T>(
-          shape, {q, k, v, q_.strides, k_at, v_at, out, out_.strides, log_sum, d_out_.at<const T>(binding_, turn_),
+      meshrt::attention_backward<T, In>(
+          shape, {q, k, v, q_.strides, k_at, v_at, out, out_.strides, log_sum, d_out_.at<const In>(binding_, turn_),
                   d_out_.strides, d_q_.at<T>(binding_, turn_), d_k, d_v, d_q_.strides, d_k_at, d_v_at});
     });
   }
@@ -238,15 +244,15 @@ class BoundAttention {
 
   void run_ring() {
     meshrt::RingParts part(binding_.rank, *group_, site(0, step_.k), begin_,
-                           {parts_[0].at(binding_), parts_[1].at(binding_)}, meshrt::type_of<T>, deal_, meets_);
+                           {parts_[0].at(binding_), parts_[1].at(binding_)}, meshrt::type_of<In>, deal_, meets_);
     if (!step_.backward) {
-      do attend(part.shape(shape_), {part.at<T>(0), part.at<T>(1), nullptr, nullptr, &part});
+      do attend(part.shape(shape_), {part.at<In>(0), part.at<In>(1), nullptr, nullptr, &part});
       while (part.next());
       return;
     }
-    meshrt::RingSums sum(part, site(2, step_.d_k), {sums_[0].at(binding_), sums_[1].at(binding_)});
+    meshrt::RingSums sum(part, site(2, step_.d_k), {sums_[0].at(binding_), sums_[1].at(binding_)}, meshrt::type_of<T>);
     do {
-      attend(part.shape(shape_), {part.at<T>(0), part.at<T>(1), sum.at<T>(0), sum.at<T>(1), &part, &sum});
+      attend(part.shape(shape_), {part.at<In>(0), part.at<In>(1), sum.at<T>(0), sum.at<T>(1), &part, &sum});
       sum.next();
     } while (part.next());
   }
@@ -265,16 +271,18 @@ class BoundAttention {
   std::vector<Round<3>> sums_;
 };
 
-template <class T>
+template <class T, class In = T>
 Task bind_attention(Binding& binding, const AttentionStep& step) {
-  return [bound = std::make_shared<BoundAttention<T>>(binding, step)] { bound->run(); };
+  return [bound = std::make_shared<BoundAttention<T, In>>(binding, step)] { bound->run(); };
 }
 
 }  // namespace
 
 Task bind_step(Binding& binding, const AttentionStep& step) {
   switch (const Type type = binding.buffer(step.out).type) {
-    case Type::f32: return bind_attention<float>(binding, step);
+    case Type::f32:
+      return binding.buffer(step.q).type == Type::bf16 ? bind_attention<float, meshrt::Bfloat16>(binding, step)
+                                                       : bind_attention<float>(binding, step);
     case Type::f64: return bind_attention<double>(binding, step);
     default: internal_error(std::string("the interpreter has no attention of ") + meshrt::name_of(type));
   }

@@ -79,9 +79,11 @@ double gflops_of_products(const Machine& machine, Type type) {
   return type == Type::f64 ? machine.gflops_f64 : machine.gflops_f32;
 }
 
-/// What is said of f32 holds in proportion for f64; other types are computed in f32.
+/// What is said of f32 holds in proportion for f64; other types are computed in f32, of attention all but its products.
 double gflops_of(const Machine& machine, Effort effort, Type type) {
   if (effort == Effort::product) return gflops_of_products(machine, type);
+  if (effort == Effort::attention && type == Type::bf16 && machine.gflops_attention_bf16)
+    return *machine.gflops_attention_bf16;
   const std::optional<double>& said =
       effort == Effort::attention ? machine.gflops_attention : machine.gflops_elementwise;
   if (!said) return gflops_of_products(machine, type);

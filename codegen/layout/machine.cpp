@@ -176,6 +176,7 @@ std::optional<Machine> read_machine(const std::string& path, SourceMap& sources,
                                                   {"f64", read.number(machine.gflops_f64)},
                                                   {"bf16", read.number(machine.gflops_bf16)},
                                                   {"attention", read.number(machine.gflops_attention)},
+                                                  {"attention_bf16", read.number(machine.gflops_attention_bf16)},
                                                   {"elementwise", read.number(machine.gflops_elementwise)}});
                                   }},
                                  {"memory_gbs", read.rate(machine.memory)},

@@ -43,6 +43,7 @@ struct Machine {
   std::string name = "generic";
   double gflops_f32 = 100, gflops_f64 = 50, gflops_bf16 = 100;  // a core
   std::optional<double> gflops_attention;                       // in f32, a core; nothing: as products
+  std::optional<double> gflops_attention_bf16;                  // of bf16; nothing: as in f32
   std::optional<double> gflops_elementwise;                     // of all other ops, likewise
   Rate memory{{{1, 12}}};                                       // a core, by what an op touches
   int64_t node_ranks = 64;                                      // consecutive ranks that share a host
@@ -52,11 +53,11 @@ struct Machine {
   std::string hash;  // of the text it was read from; empty for the generic one
 };
 
-/// Reads `name, gflops {f32, f64, bf16, attention, elementwise}, memory_gbs, node {ranks, latency_us, gbs, send,
-/// meeting_us, memory_gib}, network {latency_us, gbs, send, meeting_us}`; keys that are absent keep the generic
-/// machine's values. `gbs` is a number, or a map from sizes to numbers; `send` has a latency_us and gbs of its own. The
-/// file becomes one of the sources, so that messages show its lines. Nothing, and errors E0601 (cannot be read) or
-/// E0602 (the line), when it is wrong.
+/// Reads `name, gflops {f32, f64, bf16, attention, attention_bf16, elementwise}, memory_gbs, node {ranks, latency_us,
+/// gbs, send, meeting_us, memory_gib}, network {latency_us, gbs, send, meeting_us}`; keys that are absent keep the
+/// generic machine's values. `gbs` is a number, or a map from sizes to numbers; `send` has a latency_us and gbs of its
+/// own. The file becomes one of the sources, so that messages show its lines. Nothing, and errors E0601 (cannot be
+/// read) or E0602 (the line), when it is wrong.
 std::optional<Machine> read_machine(const std::string& path, SourceMap&, DiagnosticSink&);
 
 }  // namespace mesh

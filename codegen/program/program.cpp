@@ -41,8 +41,10 @@ bool multiplies_bf16(const Program& program) {
   for (const Routine& routine : program.routines)
     for_each_step(routine.steps, [&](const Step& step) {
       const auto* product = std::get_if<ProductStep>(&step.what);
+      const auto* attention = std::get_if<AttentionStep>(&step.what);
       const auto* defined = std::get_if<DefinedStep>(&step.what);
       found = found || (product && is_narrow(product->a) && is_narrow(product->b)) ||
+              (attention && is_narrow(attention->q)) ||
               (defined && defined->definition->convolves && is_narrow(defined->reads.front()));
     });
   return found;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "codegen/graph/builder.h"
 #include "codegen/graph/op.h"
@@ -14,10 +13,7 @@ namespace {
 
 class Narrower {
  public:
-  explicit Narrower(Graph& graph) : graph_(graph) {
-    for (const Body& body : graph.bodies)
-      for (const NodeId id : body.nodes) exempt_around_softmax(id);
-  }
+  explicit Narrower(Graph& graph) : graph_(graph) {}
 
   /// Rebuilds a body. A cast of what an enclosing body defines is appended there, where the loop comes next.
   void run(BodyId body) {
@@ -40,35 +36,17 @@ class Narrower {
 
   static bool is_product(const Node& node) { return definition(node.op).narrow == Narrow::multiplied; }
 
-  /// Whether the product adds up: an outer one, that lacks no dim of an operand, would gain nothing.
+  /// Whether the product adds up: an outer one, that lacks no dim of an operand, would gain nothing. Attention does,
+  /// and may call the numbers of its values as those of its queries.
   bool adds_up(const Node& product) const {
+    if (std::holds_alternative<AttentionOp>(product.op)) return true;
     const std::vector<DimId>& kept = graph_.type(product.results[0]).dims;
     return std::ranges::any_of(graph_.type(product.inputs[0]).dims, [&](DimId dim) { return !has(kept, dim); });
   }
 
   bool is_narrowed(NodeId id) const {
     const Node& node = graph_.node(id);
-    return is_product(node) && adds_up(node) && !exempt_.contains(id) &&
-           graph_.type(node.inputs[0]).element == Type::f32;
-  }
-
-  /// Softmax and its kin are what is computed along a dim and written out later.
-  void exempt_around_softmax(NodeId id) {
-    if (!is_product(graph_.node(id))) return;
-    for (const ValueId input : graph_.node(id).inputs) {
-      const Node& weights = source(input);
-      if (!definition(weights.op).expand) continue;
-      exempt_.insert(id);
-      const Node& scores = source(weights.inputs[0]);
-      if (is_product(scores)) exempt_.insert(graph_.value(scores.results[0]).producer);
-    }
-  }
-
-  /// What makes the value, but for views, casts and scaling.
-  const Node& source(ValueId value) const {
-    const Node* node = &producer(value);
-    while (is_view(node->op) || is_elementwise(node->op)) node = &producer(node->inputs[0]);
-    return *node;
+    return is_product(node) && adds_up(node) && graph_.type(node.inputs[0]).element == Type::f32;
   }
 
   /// The value in bf16, for `reader`. Of a view it is the same view of what that views, and what was widened is there.
@@ -85,7 +63,6 @@ class Narrower {
   }
 
   Graph& graph_;
-  std::set<NodeId> exempt_;
   std::map<ValueId, ValueId> narrow_;
 };
 

@@ -160,6 +160,15 @@ def check_machine(report, folder):
     report.true("machine: what is not said of attention and other ops is said of products", same == said, seconds)
     report.true("machine: attention has a rate of its own, where it is one op", attends[0] > 1.1 * same[0] and attends[1] == same[1], seconds)
     report.true("machine: ops that are no products have a rate of their own", all(other > 1.05 * before for other, before in zip(others, same)), seconds)
+    seconds = {}
+    for what in ("attention: 1", "attention: 1, attention_bf16: 1", "attention: 1, attention_bf16: 10"):
+        with open(path, "w") as file:
+            file.write(f"gflops: {{ f32: 10, {what} }}\nmemory_gbs: 1000\n")
+        seconds[what] = [json.loads(execute(meshc(), "plan", "specs/gpt.mesh", "tests/emit/specs/mixed.mesh", "--mesh", "data=1,model=1", "--precision", precision, "--machine", path, "--json").stdout)["predicted_seconds"]
+                         for precision in ("f32", "mixed")]
+    (wide, mixed), same, faster = seconds.values()
+    report.true("machine: attention of bf16 is as fast as in f32 where nothing is said", same == [wide, mixed], seconds)
+    report.true("machine: else it has a rate of its own", faster[0] == wide and faster[1] < 0.9 * mixed, seconds)
     generic = json.loads(execute(meshc(), "machine", "--json").stdout)
     report.true("machine: the generic one", generic["name"] == "generic" and generic["gflops"]["f32"] == 100 and generic["hash"] == "", generic)
     refused = execute(meshrun, "-n", 1, meshc(), "machine", "--measure", "-n", 2, code=2).stderr

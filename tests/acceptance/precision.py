@@ -55,6 +55,36 @@ layout rows on pair { h, h2 -> m }
 layout filters on pair { o -> m }
 layout channels on pair { c -> m }
 """
+# Heads of queries that share those of keys. `sums` is of what the products of attention read: a row of scores is whole there.
+ATTENTION = MIXED + """
+dim batch = 2, seq = 1, key = seq, kv = 2, group = 3, head_dim = 1, value = 1
+model Attends {
+  input t : real[batch, seq, kv, group, value]
+  param q : real[batch, seq, kv, group, head_dim] = zeros
+  param k : real[batch, key, kv, head_dim] = zeros
+  param v : real[batch, key, kv, value] = zeros
+  score = dot[head_dim](q, k) / sqrt(size[head_dim])
+  y = dot[key](softmax[key](MASKED), v)
+  loss = sum[batch, seq, kv, group, value](y * t)
+  minimize loss with sgd(lr: 1)
+}
+mesh single { only: 1 }
+mesh pair { m: 2 }
+layout one on single { }
+layout samples on pair { batch -> m }
+layout heads on pair { kv -> m }
+layout ring on pair { seq -> m; key -> m unless seq }
+layout dealt on pair { seq -> m { owns: "zigzag" }; key -> m unless seq { owns: "zigzag" } }
+layout numbers on pair { head_dim -> m }
+layout values on pair { value -> m }
+"""
+# By name: how it is written, and which keys a query at distance `d` before it sees.
+MASKS = {
+    "all": ("score", lambda d: d == d),
+    "causal": ("mask(score, position[seq] >= position[key])", lambda d: d >= 0),
+    "window": ("mask(score, position[seq] >= position[key] and position[seq] - 5 < position[key])", lambda d: (d >= 0) & (d < 5)),
+    "strictly before": ("mask(score, position[seq] > position[key])", lambda d: d > 0),
+}
 SHAPES = [(1, 1, 1), (7, 2, 1), (37, 301, 23), (64, 256, 96), (5, 1100, 130)]
 MORE_SHAPES = [(1, 513, 40), (200, 3, 1), (33, 64, 33), (130, 1030, 37), (16, 2000, 16), (96, 96, 300), (2, 700, 700), (300, 17, 8)]
 MORE = MIXED + """
@@ -163,6 +193,61 @@ def convolutions(report, folder, random):
     for layout in ("pictures", "rows", "filters", "channels"):
         done = execute(meshc(), "verify", spec, "--layout", layout, "--precision", "mixed", code=None)
         report.true(f"convolutions, {layout}: all values equal one rank's", done.returncode == 0, "" if done.returncode == 0 else done.stdout + done.stderr)
+
+
+def attended(q, k, v, t, seen):
+    """By name what attention gives, its gradients where that of the result is t, and the sum of absolute products behind each number: of those alone whose operands it rounds itself."""
+    score = np.where(seen, np.einsum("bsghd,btgd->bghst", q, k) / np.sqrt(q.shape[-1]), -np.inf)
+    top = score.max(-1, keepdims=True)
+    weight = np.exp(score - np.where(np.isfinite(top), top, 0))
+    weight = weight / np.maximum(weight.sum(-1, keepdims=True), 1e-300)
+    d_weight = np.einsum("bsghd,btgd->bghst", t, v)
+    scale = weight / np.sqrt(q.shape[-1])
+    d_score = scale * (d_weight - (weight * d_weight).sum(-1, keepdims=True))
+    # What is subtracted is made of the result, in which weights were rounded.
+    size = abs(d_score) + scale * (weight * np.einsum("bsghd,btgd->bghst", abs(t), abs(v))).sum(-1, keepdims=True)
+
+    def products(weight, d_score, q, k, v, t):
+        return {"y": np.einsum("bghst,btgd->bsghd", weight, v), "grad(q)": np.einsum("bghst,btgd->bsghd", d_score, k),
+                "grad(k)": np.einsum("bghst,bsghd->btgd", d_score, q), "grad(v)": np.einsum("bghst,bsghd->btgd", weight, t)}
+
+    return products(weight, d_score, q, k, v, t), products(weight, size, *map(abs, (q, k, v, t)))
+
+
+def attention(report, folder, random, small):
+    """Values and gradients against NumPy in f64 on rounded operands, where one op computes them and where two products do; and the layouts."""
+    shapes = [(1, 1, 1), (9, 5, 7), (64, 64, 64)] if small else [(1, 1, 1), (2, 3, 1), (9, 5, 7), (64, 64, 64), (33, 32, 48), (130, 17, 32)]
+    of_bound, unlike_f32 = 0.0, np.inf
+    for mask, (masked, sees) in MASKS.items():
+        spec = f"{folder}/attention-{mask.replace(' ', '-')}.mesh"
+        with open(spec, "w") as file:
+            file.write(ATTENTION.replace("MASKED", masked))
+        for seq, head, value in shapes:
+            given = {"q": random.normal(size=(2, seq, 2, 3, head)), "k": random.normal(size=(2, seq, 2, head)), "v": random.normal(size=(2, seq, 2, value)),
+                     "t": random.normal(size=(2, seq, 2, 3, value))}
+            given = {name: array.astype(np.float32) for name, array in given.items()}
+            write_file(f"{folder}/params.safetensors", {name: given[name] for name in "qkv"})
+            at = np.arange(seq)
+            seen = sees(at[:, None] - at)
+            rounded, sizes = attended(*(bf16(given[name]).astype(np.float64) for name in "qkvt"), seen)
+            wide, _ = attended(*(given[name].astype(np.float64) for name in "qkvt"), seen)
+            for layout in ("one", "numbers"):
+                out = f"{folder}/attention"
+                execute(meshc(), "fetch", spec, "y", "grad(**)", "--layout", layout, "--precision", "mixed", "--params", f"{folder}/params.safetensors",
+                        *equality.feeds(folder, {"t": given["t"]}), *sets(seq=seq, head_dim=head, value=value), "--out", out)
+                for name, expected in rounded.items():
+                    got = np.load(f"{out}/{name}.npy")
+                    allowed = 2.0**-8 * 1.01 * sizes[name] + 4e-6 * max(1, np.max(abs(expected)))
+                    of_bound = max(of_bound, np.max(abs(got - expected) / allowed))
+                    if seq > 32:
+                        unlike_f32 = min(unlike_f32, np.max(abs(got - wide[name])) / np.max(abs(wide[name])))
+    title = f"attention and its gradients, {len(shapes)} shapes with {len(MASKS)} masks"
+    report.check(f"{title}: of what rounding to bf16 may change in f64 on rounded operands", float(f"{of_bound:.2f}"), 1)
+    report.true("attention in f32 would be farther from them, so operands are rounded", unlike_f32 > 3e-4, f"{unlike_f32:.1e}")
+    for mask in MASKS:
+        for layout in ("ring", "numbers") if small else ("samples", "heads", "ring", "dealt", "numbers", "values"):
+            done = execute(meshc(), "verify", f"{folder}/attention-{mask.replace(' ', '-')}.mesh", *sets(seq=33, head_dim=8, value=12), "--layout", layout, "--precision", "mixed", code=None)
+            report.true(f"attention, {mask}, {layout}: all values equal one rank's", done.returncode == 0, "" if done.returncode == 0 else done.stdout + done.stderr)
 
 
 class Model:
@@ -295,6 +380,21 @@ def gathers(report, folder):
         report.check(f"bytes gathered of {path}, of those in f32", mixed[path] / wide[path], 0.5)
 
 
+def rings(report, folder):
+    """Keys and values go round in bf16, half the bytes, and their gradients, which ranks add up, in f32."""
+    with open(f"{folder}/ring.mesh", "w") as file:
+        file.write(ATTENTION.replace("MASKED", MASKS["causal"][0]))
+
+    def sent(precision):
+        plan = json.loads(execute(meshc(), "plan", f"{folder}/ring.mesh", *sets(seq=33, head_dim=8, value=12), "--layout", "ring", "--precision", precision, "--json").stdout)
+        return sorted((one["phase"], one["tensor"].removesuffix("_bf16"), one["bytes"] * one["count"]) for one in plan["collectives"] if one["kind"] == "ring")
+
+    wide, mixed = sent("f32"), sent("mixed")
+    report.true("as many values go round as in f32", len(wide) == 6 and [one[:2] for one in mixed] == [one[:2] for one in wide], wide)
+    for (phase, tensor, of_wide), (_, _, of_mixed) in zip(wide, mixed, strict=True):
+        report.check(f"bytes of {tensor} that go round, {phase}, of those in f32", of_mixed / of_wide, 1 if tensor.startswith("d_") else 0.5)
+
+
 def run(small):
     report = Report()
     print(f"seed {SEED}")
@@ -302,9 +402,11 @@ def run(small):
     with scratch() as folder:
         report.attempt("products", lambda: products(report, folder, random, small))
         report.attempt("convolutions", lambda: convolutions(report, folder, random))
+        report.attempt("attention", lambda: attention(report, folder, random, small))
         report.attempt("models", lambda: models(report, folder, random, small))
         report.attempt("steps in parts", lambda: steps_in_parts(report, folder, small))
         report.attempt("checkpoints", lambda: checkpoints(report, folder, random))
         report.attempt("bf16 parameters", lambda: narrow_params(report, folder, random))
         report.attempt("gathers", lambda: gathers(report, folder))
+        report.attempt("rings", lambda: rings(report, folder))
     return report

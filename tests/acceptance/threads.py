@@ -14,6 +14,7 @@ PICTURES = "data: { image: {file: image.npy}, label: {file: label.npy} }\n"
 # Name, spec, options and ranks, at sizes at which products, attention, convolutions and loops have work for several threads.
 CASES = [
     ("gpt on one rank", "gpt", ["--mesh", "data=1,model=1", *sets(batch=4, seq=64, layer=2)], 1),
+    ("gpt in bf16", "gpt", [f"{TOP}/tests/emit/specs/mixed.mesh", "--precision", "mixed", "--mesh", "data=1,model=1", *sets(batch=4, seq=64, layer=2)], 1),
     ("resnet", "resnet", ["--mesh", "all=1", *sets(batch=8)], 1),
     ("gpt on two", "gpt", ["--mesh", "data=1,model=2", *sets(batch=4, seq=64, layer=2)], 2),
     ("gpt in stages", "gpt", ["--layout", "pipe", "--mesh", "data=1,pipe=2", *sets(batch=16, seq=64, layer=2)], 2),

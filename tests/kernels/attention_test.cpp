@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <limits>
 #include <random>
+#include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,13 @@ namespace meshrt {
 namespace {
 
 using Exact = long double;
+
+/// Of a number that q, k, v or d_out are made of.
+template <class In>
+Exact exact(In x) {
+  if constexpr (std::is_same_v<In, Bfloat16>) return static_cast<float>(x);
+  else return x;
+}
 
 // A tensor [batch, seq, heads, head] in memory of the given order of its first three dims.
 template <class T>
@@ -34,13 +43,24 @@ struct Tensor4 {
     else at = {seq * heads * width, heads * width, width};
     data.assign(static_cast<size_t>(batch * seq * heads * width), T(77));
   }
+  /// One that lies like another.
+  template <class Other>
+  explicit Tensor4(const Tensor4<Other>& like)
+      : batch(like.batch),
+        seq(like.seq),
+        heads(like.heads),
+        head(like.head),
+        at(like.at),
+        data(like.data.size(), T(77)) {}
   T& operator()(int64_t b, int64_t s, int64_t h, int64_t d) {
     return data[static_cast<size_t>(b * at.batch + s * at.seq + h * at.head + d)];
   }
   template <class Random>
   void fill(Random& random) {
     std::normal_distribution<double> normal;
-    for (T& x : data) x = static_cast<T>(normal(random));
+    for (T& x : data)
+      if constexpr (std::is_same_v<T, Bfloat16>) x = T(static_cast<float>(normal(random)));
+      else x = static_cast<T>(normal(random));
   }
 };
 
@@ -49,10 +69,13 @@ bool sees(const AttentionShape& s, int64_t query, int64_t key) {
   return q - k >= s.least && q - k <= s.most;
 }
 
-template <class T>
+template <class T, class In>
 struct Problem {
   AttentionShape s;
-  Tensor4<T> q, k, v, out, d_out, d_q, d_k, d_v;
+  Tensor4<In> q, k, v;
+  Tensor4<T> out;
+  Tensor4<In> d_out;
+  Tensor4<T> d_q, d_k, d_v;
   std::vector<T> log_sum;
 
   Problem(const AttentionShape& s, std::mt19937_64& random, bool heads_first, int64_t gap)
@@ -69,10 +92,10 @@ struct Problem {
     q.fill(random), k.fill(random), v.fill(random), d_out.fill(random);
   }
 
-  AttentionForward<T> forward() {
+  AttentionForward<T, In> forward() {
     return {q.data.data(), k.data.data(), v.data.data(), q.at, k.at, v.at, out.data.data(), out.at, log_sum.data()};
   }
-  AttentionBackward<T> backward() {
+  AttentionBackward<T, In> backward() {
     return {q.data.data(),
             k.data.data(),
             v.data.data(),
@@ -94,20 +117,20 @@ struct Problem {
 };
 
 // Part of the keys of a problem, as a rank meets it that has the queries.
-template <class T>
+template <class T, class In>
 struct KeyPart {
   AttentionShape s;
-  AttentionForward<T> forward;
-  AttentionBackward<T> backward;
+  AttentionForward<T, In> forward;
+  AttentionBackward<T, In> backward;
 };
 // The keys cut at these positions, in an order that begins at part `first` and goes backwards: each joins those before.
-template <class T>
-std::vector<KeyPart<T>> parts_of(Problem<T>& p, const std::vector<int64_t>& begin, size_t first) {
-  std::vector<KeyPart<T>> parts;
+template <class T, class In>
+std::vector<KeyPart<T, In>> parts_of(Problem<T, In>& p, const std::vector<int64_t>& begin, size_t first) {
+  std::vector<KeyPart<T, In>> parts;
   const size_t count = begin.size() - 1;
   for (size_t i = 0; i < count; ++i) {
     const size_t part = (first + count - i) % count;
-    KeyPart<T> one{p.s, p.forward(), p.backward()};
+    KeyPart<T, In> one{p.s, p.forward(), p.backward()};
     one.s.keys = begin[part + 1] - begin[part];
     one.s.key_begin += begin[part];
     one.s.adds = i > 0;
@@ -120,32 +143,44 @@ std::vector<KeyPart<T>> parts_of(Problem<T>& p, const std::vector<int64_t>& begi
   return parts;
 }
 
-// The largest error of all results, relative to the largest element of each tensor (at least 1, as the inputs).
-template <class T>
-double worst_error(Problem<T>& p) {
+/// What each element of a result is, and the sum of the absolute products that it adds up of numbers which may have
+/// been rounded to be multiplied.
+struct Expected {
+  std::vector<Exact> value, magnitude;
+
+  template <class T>
+  explicit Expected(const Tensor4<T>& t)
+      : value(static_cast<size_t>(t.batch * t.seq * t.heads * t.head)), magnitude(value.size()) {}
+  void add(size_t at, Exact product, Exact size) {
+    value[at] += product;
+    magnitude[at] += size;
+  }
+};
+
+/// The largest error of all results: 1 is all that is allowed. `bound` is relative to the largest element of each
+/// tensor (at least 1, as the inputs), `rounding` to the sum of absolute products.
+template <class T, class In>
+double worst_error(Problem<T, In>& p, double bound, double rounding) {
   const AttentionShape& s = p.s;
   const int64_t group = s.heads / s.key_heads;
   double worst = 0;
-  const auto compare = [&](Tensor4<T>& got, const std::vector<Exact>& want) {
-    Exact scale = 1, error = 0;
+  const auto compare = [&](Tensor4<T>& got, const Expected& want) {
+    Exact scale = 1;
+    for (const Exact x : want.value) scale = std::max(scale, std::abs(x));
     size_t i = 0;
     for (int64_t b = 0; b < got.batch; ++b)
       for (int64_t x = 0; x < got.seq; ++x)
         for (int64_t h = 0; h < got.heads; ++h)
           for (int64_t d = 0; d < got.head; ++d, ++i) {
-            scale = std::max(scale, std::abs(want[i]));
-            const Exact difference = std::abs(Exact(got(b, x, h, d)) - want[i]);
-            error = std::isnan(difference) ? 1e9L : std::max(error, difference);
+            const Exact difference = std::abs(Exact(got(b, x, h, d)) - want.value[i]);
+            const Exact error = difference / (bound * scale + rounding * want.magnitude[i]);
+            worst = std::max(worst, std::isnan(error) ? 1e9 : double(error));
           }
-    worst = std::max(worst, double(error / scale));
   };
-  const auto zeros = [](const Tensor4<T>& t) {
-    return std::vector<Exact>(static_cast<size_t>(t.batch * t.seq * t.heads * t.head));
-  };
-  const auto at = [](const Tensor4<T>& t, int64_t b, int64_t x, int64_t h, int64_t d) {
+  const auto at = [](const auto& t, int64_t b, int64_t x, int64_t h, int64_t d) {
     return static_cast<size_t>(((b * t.seq + x) * t.heads + h) * t.head + d);
   };
-  std::vector<Exact> out = zeros(p.out), d_q = zeros(p.q), d_k = zeros(p.k), d_v = zeros(p.v);
+  Expected out(p.out), d_q(p.q), d_k(p.k), d_v(p.v);
   for (int64_t b = 0; b < s.batch; ++b)
     for (int64_t h = 0; h < s.heads; ++h)
       for (int64_t i = 0; i < s.queries; ++i) {
@@ -155,7 +190,7 @@ double worst_error(Problem<T>& p) {
           w[j] = -INFINITY;
           if (!sees(s, i, j)) continue;
           w[j] = 0;
-          for (int64_t d = 0; d < s.head; ++d) w[j] += Exact(p.q(b, i, h, d)) * p.k(b, j, h / group, d);
+          for (int64_t d = 0; d < s.head; ++d) w[j] += exact(p.q(b, i, h, d)) * exact(p.k(b, j, h / group, d));
           w[j] *= s.scale;
           most = std::max(most, w[j]);
         }
@@ -165,42 +200,59 @@ double worst_error(Problem<T>& p) {
           EXPECT_EQ(got, -std::numeric_limits<T>::infinity());
           continue;
         }
-        worst = std::max(worst, double(std::abs(got - (most + std::log(total))) / std::max<Exact>(1, std::abs(most))));
-        Exact mean = 0;
+        const Exact off = std::abs(got - (most + std::log(total))) / std::max<Exact>(1, std::abs(most));
+        worst = std::max(worst, double(off) / bound);
+        Exact mean = 0, size_of_mean = 0;  // whose rounding is that of what forward gave
         for (int64_t j = 0; j < s.keys; ++j) {
           if (w[j] == 0) continue;  // it is not seen
           w[j] /= total;
           for (int64_t d = 0; d < s.value_head; ++d) {
-            out[at(p.out, b, i, h, d)] += w[j] * p.v(b, j, h / group, d);
-            dw[j] += Exact(p.d_out(b, i, h, d)) * p.v(b, j, h / group, d);
-            d_v[at(p.v, b, j, h / group, d)] += w[j] * p.d_out(b, i, h, d);
+            const Exact v = exact(p.v(b, j, h / group, d)), d_out = exact(p.d_out(b, i, h, d));
+            out.add(at(p.out, b, i, h, d), w[j] * v, w[j] * std::abs(v));
+            dw[j] += d_out * v;
+            size_of_mean += w[j] * std::abs(d_out * v);
+            d_v.add(at(p.v, b, j, h / group, d), w[j] * d_out, w[j] * std::abs(d_out));
           }
           mean += w[j] * dw[j];
         }
-        for (int64_t j = 0; j < s.keys; ++j)
+        for (int64_t j = 0; j < s.keys; ++j) {
+          const Exact ds = w[j] * (dw[j] - mean) * s.scale, size = std::abs(ds) + w[j] * size_of_mean * s.scale;
           for (int64_t d = 0; d < s.head; ++d) {
-            const Exact ds = w[j] * (dw[j] - mean) * s.scale;
-            d_q[at(p.q, b, i, h, d)] += ds * p.k(b, j, h / group, d);
-            d_k[at(p.k, b, j, h / group, d)] += ds * p.q(b, i, h, d);
+            const Exact q = exact(p.q(b, i, h, d)), k = exact(p.k(b, j, h / group, d));
+            d_q.add(at(p.q, b, i, h, d), ds * k, size * std::abs(k));
+            d_k.add(at(p.k, b, j, h / group, d), ds * q, size * std::abs(q));
           }
+        }
       }
   compare(p.out, out), compare(p.d_q, d_q), compare(p.d_k, d_k), compare(p.d_v, d_v);
   return worst;
 }
 
-template <class T>
+/// What is added up, and what is read.
+template <class Sum, class Read>
+struct ReadAndSum {
+  using T = Sum;
+  using In = Read;
+};
+
+template <class Of>
 class AttentionKernel : public testing::Test {
  protected:
-  using Forward = void (*)(const AttentionShape&, const AttentionForward<T>&);
-  using Backward = void (*)(const AttentionShape&, const AttentionBackward<T>&);
+  using T = typename Of::T;
+  using In = typename Of::In;
+  using OfThis = Problem<T, In>;
+  using Forward = void (*)(const AttentionShape&, const AttentionForward<T, In>&);
+  using Backward = void (*)(const AttentionShape&, const AttentionBackward<T, In>&);
+  static constexpr bool is_narrow = !std::is_same_v<T, In>;
 
-  // Runs every variant on the shape; all must agree to the bit, and with the formula to `bound`.
+  // Runs every variant on the shape; all must agree to the bit, but for that which adds up two products at a time, and
+  // with the formula.
   void check(const AttentionShape& s) {
     std::mt19937_64 random(static_cast<uint64_t>(s.queries * 1000 + s.keys));
     const bool heads_first = random() % 2;
-    Problem<T> p(s, random, heads_first, static_cast<int64_t>(random() % 3));
-    const auto forwards = variants<Forward>(MESHRT_VARIANTS(attention<T>));
-    const auto backwards = variants<Backward>(MESHRT_VARIANTS(attention_backward<T>));
+    OfThis p(s, random, heads_first, static_cast<int64_t>(random() % 3));
+    const auto forwards = variants<Forward>(MESHRT_VARIANTS(attention<T, In>));
+    const auto backwards = variants<Backward>(MESHRT_VARIANTS(attention_backward<T, In>));
     std::vector<std::vector<T>> first;
     for (size_t i = 0; i < forwards.size(); ++i) {
       forwards[i].run(s, p.forward());
@@ -209,37 +261,48 @@ class AttentionKernel : public testing::Test {
       if (i == 0) first = now;
       EXPECT_EQ(now, first) << forwards[i].name;
     }
-    const double error = worst_error(p);
-    worst_ = std::max(worst_, error);
-    ASSERT_LT(error, bound) << "queries " << s.queries << " keys " << s.keys << " head " << s.head << " value_head "
-                            << s.value_head << " keys from " << s.least << " to " << s.most << " at " << s.query_begin
-                            << ", " << s.key_begin;
+    compare(p, "alike on all instruction sets");
+#if defined(__x86_64__)
+    if constexpr (is_narrow) {
+      if (instruction_set() < InstructionSet::avx512_bf16) return;
+      avx512_bf16::attention(s, p.forward());
+      avx512_bf16::attention_backward(s, p.backward());
+      compare(p, "by pairs");
+    }
+#endif
   }
   // The same of keys that come in parts, through what programs call.
-  template <class Change = void (*)(Problem<T>&)>
+  template <class Change = void (*)(OfThis&)>
   void check_parts(
-      const AttentionShape& s, const std::vector<int64_t>& begin, Change change = [](Problem<T>&) {}) {
+      const AttentionShape& s, const std::vector<int64_t>& begin, Change change = [](OfThis&) {}) {
     std::mt19937_64 random(static_cast<uint64_t>(s.queries * 1000 + s.keys));
     for (size_t first = 0; first + 1 < begin.size(); ++first) {
-      Problem<T> p(s, random, random() % 2, static_cast<int64_t>(random() % 3));
+      OfThis p(s, random, random() % 2, static_cast<int64_t>(random() % 3));
       change(p);
-      const std::vector<KeyPart<T>> parts = parts_of(p, begin, first);
-      for (const KeyPart<T>& part : parts) attention<T>(part.s, part.forward);
-      for (const KeyPart<T>& part : parts) attention_backward<T>(part.s, part.backward);
-      const double error = worst_error(p);
-      worst_ = std::max(worst_, error);
-      ASSERT_LT(error, bound) << "queries " << s.queries << " keys " << s.keys << " in " << begin.size() - 1
-                              << " parts, first " << first << ", keys from " << s.least << " to " << s.most << " at "
-                              << s.query_begin << ", " << s.key_begin;
+      const std::vector<KeyPart<T, In>> parts = parts_of(p, begin, first);
+      for (const KeyPart<T, In>& part : parts) attention<T, In>(part.s, part.forward);
+      for (const KeyPart<T, In>& part : parts) attention_backward<T, In>(part.s, part.backward);
+      compare(p, "in " + std::to_string(begin.size() - 1) + " parts, first " + std::to_string(first));
+      if (HasFatalFailure()) return;
     }
   }
-  void TearDown() override { std::printf("worst error %.2g of the largest element, bound %.2g\n", worst_, bound); }
+  void compare(OfThis& p, const std::string& how) {
+    const AttentionShape& s = p.s;
+    const double error = worst_error(p, bound, rounding);
+    worst_ = std::max(worst_, error);
+    ASSERT_LT(error, 1) << how << ": queries " << s.queries << " keys " << s.keys << " head " << s.head
+                        << " value_head " << s.value_head << " keys from " << s.least << " to " << s.most << " at "
+                        << s.query_begin << ", " << s.key_begin;
+  }
+  void TearDown() override { std::printf("worst error %.2g of what is allowed\n", worst_); }
 
   static constexpr double bound = sizeof(T) == 4 ? 4e-6 : 1e-14;
+  static constexpr double rounding = is_narrow ? 0x1p-8 * 1.01 : 0;  // half a last place of bf16, and what it brings
   double worst_ = 0;
 };
-using Numbers = testing::Types<float, double>;
-TYPED_TEST_SUITE(AttentionKernel, Numbers);
+using AttentionNumbers =
+    testing::Types<ReadAndSum<float, float>, ReadAndSum<double, double>, ReadAndSum<float, Bfloat16>>;
+TYPED_TEST_SUITE(AttentionKernel, AttentionNumbers);
 
 AttentionShape plain(int64_t queries, int64_t keys, int64_t head) {
   AttentionShape s;
@@ -300,11 +363,12 @@ TYPED_TEST(AttentionKernel, KeysInParts) {
 TYPED_TEST(AttentionKernel, PartsOfUnlikeWeight) {
   AttentionShape s = plain(20, 40, 1);
   s.value_head = 5;
-  this->check_parts(s, {0, 20, 40}, [](Problem<TypeParam>& p) {
-    std::ranges::fill(p.q.data, TypeParam(1));
+  using In = typename TypeParam::In;
+  this->check_parts(s, {0, 20, 40}, [](auto& p) {
+    std::ranges::fill(p.q.data, In(1));
     for (int64_t b = 0; b < p.s.batch; ++b)
       for (int64_t h = 0; h < p.s.key_heads; ++h)
-        for (int64_t j = 0; j < p.s.keys; ++j) p.k(b, j, h, 0) = TypeParam(j < 20 ? 0 : -1000);
+        for (int64_t j = 0; j < p.s.keys; ++j) p.k(b, j, h, 0) = In(j < 20 ? 0.F : -1000.F);
   });
 }
 

@@ -187,11 +187,14 @@ std::string machine_text(const Machine& machine) {
   std::vector<std::vector<std::string>> rows{
       {"  products", fmt::format("f32 {:g}, f64 {:g}, bf16 {:g} GFLOP/s a core", machine.gflops_f32, machine.gflops_f64,
                                  machine.gflops_bf16)}};
-  const auto rate = [&](const char* what, const std::optional<double>& gflops) {
-    if (gflops) rows.push_back({what, fmt::format("f32 {:g} GFLOP/s a core", *gflops)});
+  const auto rate = [&](const char* what, const std::optional<double>& f32, const std::optional<double>& bf16) {
+    std::vector<std::string> rates;
+    if (f32) rates.push_back(fmt::format("f32 {:g}", *f32));
+    if (bf16) rates.push_back(fmt::format("bf16 {:g}", *bf16));
+    if (!rates.empty()) rows.push_back({what, fmt::format("{} GFLOP/s a core", fmt::join(rates, ", "))});
   };
-  rate("  attention", machine.gflops_attention);
-  rate("  other ops", machine.gflops_elementwise);
+  rate("  attention", machine.gflops_attention, machine.gflops_attention_bf16);
+  rate("  other ops", machine.gflops_elementwise, {});
   rows.push_back({"  memory", rate_text(machine.memory) + " a core"});
   rows.push_back(
       {"  a host", fmt::format("{} ranks{}", machine.node_ranks,
@@ -213,6 +216,7 @@ Json machine_json(const Machine& machine) {
             {"gflops", {{"f32", machine.gflops_f32}, {"f64", machine.gflops_f64}, {"bf16", machine.gflops_bf16}}},
             {"memory_gbs", rate_json(machine.memory)}};
   if (machine.gflops_attention) json["gflops"]["attention"] = *machine.gflops_attention;
+  if (machine.gflops_attention_bf16) json["gflops"]["attention_bf16"] = *machine.gflops_attention_bf16;
   if (machine.gflops_elementwise) json["gflops"]["elementwise"] = *machine.gflops_elementwise;
   json["node"] = {{"ranks", machine.node_ranks}};
   if (machine.node_memory_gib > 0) json["node"]["memory_gib"] = machine.node_memory_gib;

@@ -1,7 +1,8 @@
 // attention.cpp: softmax(mask(q k * scale)) v in one, of which only the log-sum-exp of each row is kept for the
 // gradient. The head's dim stays whole; batch, heads and query positions may be split, and with the latter the keys,
 // whose parts then go round: each rank's queries meet one after the other. Heads of queries may share those of keys:
-// along dims that keys and values lack.
+// along dims that keys and values lack. Queries, keys and values may be bf16, and so is then the gradient that comes
+// in: all that is computed is f32.
 #include "codegen/graph/ops/definitions.h"
 
 namespace mesh::ops {
@@ -12,14 +13,15 @@ void require_attention(const Graph& graph, const Node& node, const AttentionOp& 
   require_dims(graph, node, 0, {op.query, op.head_dim});
   require_dims(graph, node, 1, {op.key, op.head_dim});
   require_dims(graph, node, 2, {op.key, op.value_dim});
-  for (size_t i = 1; i < operands; ++i) require_same_element(graph, node, i);
+  for (const size_t i : {size_t{1}, size_t{2}, size_t{5}})
+    if (i < operands) require_same_element(graph, node, i);
 }
 
 Types infer_attention(const Graph& graph, const Node& node) {
   const AttentionOp& op = std::get<AttentionOp>(node.op);
   require_attention(graph, node, op, 3);
   const ValueType& q = operand(graph, node, 0);
-  ValueType out{q.element, {}, without(q.dims, {op.head_dim})}, rows = out;
+  ValueType out{computed_in(q.element), {}, without(q.dims, {op.head_dim})}, rows = out;
   out.dims.push_back(op.value_dim);
   // A row of log-sums is a head's: the queries are innermost, behind those that share keys.
   const std::vector<DimId> own = without(without(rows.dims, operand(graph, node, 1).dims), {op.query});
@@ -67,15 +69,18 @@ double forward_flops(const Graph& graph, const Node& node) {
 std::vector<ValueId> attention_gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
                                         const std::vector<bool>&) {
   const Node node = build.graph.node(id);
+  const ValueId d_out = build.narrow(d[0], build.graph.type(node.inputs[0]).element);
   const NodeId back =
       build.append(AttentionGradientOp{std::get<AttentionOp>(node.op)},
-                   {node.inputs[0], node.inputs[1], node.inputs[2], node.results[0], node.results[1], d[0]});
+                   {node.inputs[0], node.inputs[1], node.inputs[2], node.results[0], node.results[1], d_out});
   return build.graph.node(back).results;
 }
 
 Types infer_gradient(const Graph& graph, const Node& node) {
   require_attention(graph, node, std::get<AttentionGradientOp>(node.op).forward, 6);
-  return {operand(graph, node, 0), operand(graph, node, 1), operand(graph, node, 2)};
+  Types types{operand(graph, node, 0), operand(graph, node, 1), operand(graph, node, 2)};
+  for (ValueType& type : types) type.element = computed_in(type.element);
+  return types;
 }
 
 std::vector<Factor> gradient_factors(const Graph& graph, const Node& node) {
@@ -122,7 +127,7 @@ const OpDefinition& definition_of(const AttentionOp&) {
       .causality = attention_causality,
       .flops = forward_flops,
       .effort = costs<Effort::attention>,
-      .narrow = Narrow::refused,
+      .narrow = Narrow::multiplied,
       .reads_elements = in_memory,
       .formula = no_formula,
       .memory_order = logical_order,
@@ -146,7 +151,7 @@ const OpDefinition& definition_of(const AttentionGradientOp&) {
       .causality = gradient_causality,
       .flops = gradient_flops,
       .effort = costs<Effort::attention>,
-      .narrow = Narrow::refused,
+      .narrow = Narrow::multiplied,
       .reads_elements = in_memory,
       .formula = no_formula,
       .memory_order = logical_order,

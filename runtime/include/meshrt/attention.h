@@ -1,8 +1,11 @@
 // attention.h: exact attention, softmax(scale q kᵀ) v, forward and backward, without ever holding a score matrix:
 // scores exist as a strip of rows, tiles that the mask hides are skipped, and only the log of each row's sum is kept
-// for backward.
+// for backward. The operands of its products may be bf16: what comes of them, and what it computes with beside them, is
+// f32 then, but weights and the gradients of scores are rounded to bf16 where a product reads them.
 #pragma once
 #include <cstdint>
+
+#include "meshrt/bfloat16.h"
 
 namespace meshrt {
 
@@ -29,37 +32,39 @@ struct AttentionShape {
 /// out [batch, queries, heads, value_head] from q [batch, queries, heads, head], k [batch, keys, key_heads, head] and
 /// v [batch, keys, key_heads, value_head]; log_sum [batch, heads, queries], contiguous, or null. A query that sees
 /// nothing gives 0 and -inf. With `adds` out and log_sum are those of other keys, and become those of both.
-template <class T>
+template <class T, class In = T>
 struct AttentionForward {
-  const T *q, *k, *v;
+  const In *q, *k, *v;
   HeadStrides q_at, k_at, v_at;
   T* out;
   HeadStrides out_at;
   T* log_sum;
 };
-template <class T>
-void attention(const AttentionShape& shape, const AttentionForward<T>& tensors);
+template <class T, class In = T>
+void attention(const AttentionShape& shape, const AttentionForward<T, In>& tensors);
 
 /// d_q, d_k, d_v (written, not added to, but for d_q with `adds`) from what forward read and gave, and d_out. Of keys
 /// that join others, `out` and `log_sum` are those of all.
-template <class T>
+template <class T, class In = T>
 struct AttentionBackward {
-  const T *q, *k, *v;
+  const In *q, *k, *v;
   HeadStrides q_at, k_at, v_at;
   const T* out;
   HeadStrides out_at;
   const T* log_sum;
-  const T* d_out;
+  const In* d_out;
   HeadStrides d_out_at;
   T *d_q, *d_k, *d_v;
   HeadStrides d_q_at, d_k_at, d_v_at;
 };
-template <class T>
-void attention_backward(const AttentionShape& shape, const AttentionBackward<T>& tensors);
+template <class T, class In = T>
+void attention_backward(const AttentionShape& shape, const AttentionBackward<T, In>& tensors);
 
 extern template void attention(const AttentionShape&, const AttentionForward<float>&);
 extern template void attention(const AttentionShape&, const AttentionForward<double>&);
+extern template void attention(const AttentionShape&, const AttentionForward<float, Bfloat16>&);
 extern template void attention_backward(const AttentionShape&, const AttentionBackward<float>&);
 extern template void attention_backward(const AttentionShape&, const AttentionBackward<double>&);
+extern template void attention_backward(const AttentionShape&, const AttentionBackward<float, Bfloat16>&);
 
 }  // namespace meshrt

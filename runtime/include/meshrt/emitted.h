@@ -88,17 +88,17 @@ inline AttentionShape attention_shape(int64_t batch, int64_t heads, int64_t key_
   return {batch, heads, key_heads, queries, keys, head, value_head, scale, causal ? 0 : -AttentionShape::unbounded};
 }
 
-template <class T>
-void attend(const AttentionShape& shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> out,
+template <class T, class In = T>
+void attend(const AttentionShape& shape, Heads<const In> q, Heads<const In> k, Heads<const In> v, Heads<T> out,
             T* log_sum) {
-  attention<T>(shape, {q.at, k.at, v.at, q.strides, k.strides, v.strides, out.at, out.strides, log_sum});
+  attention<T, In>(shape, {q.at, k.at, v.at, q.strides, k.strides, v.strides, out.at, out.strides, log_sum});
 }
 
-template <class T>
-void attend_backward(const AttentionShape& shape, Heads<const T> q, Heads<const T> k, Heads<const T> v,
-                     Heads<const T> out, const T* log_sum, Heads<const T> d_out, Heads<T> d_q, Heads<T> d_k,
+template <class T, class In = T>
+void attend_backward(const AttentionShape& shape, Heads<const In> q, Heads<const In> k, Heads<const In> v,
+                     Heads<const T> out, const T* log_sum, Heads<const In> d_out, Heads<T> d_q, Heads<T> d_k,
                      Heads<T> d_v) {
-  attention_backward<T>(
+  attention_backward<T, In>(
       shape, {q.at, k.at, v.at, q.strides, k.strides, v.strides, out.at, out.strides, log_sum, d_out.at, d_out.strides,
               d_q.at, d_k.at, d_v.at, d_q.strides, d_k.strides, d_v.strides});
 }

@@ -37,7 +37,7 @@ struct PipelineInfo {
 
 struct ProgramInfo {
   std::string name, spec, spec_hash, layout, mesh_name, machine, precision;
-  bool bf16 = false;       ///< it has products of bf16
+  bool bf16 = false;       ///< it has products or attention of bf16
   bool convolves = false;  ///< it has convolutions
   std::vector<MeshAxis> mesh;
   PipelineInfo pipeline;

@@ -100,7 +100,7 @@ class RingParts {
 /// sums of all ranks are in the parts' own places.
 class RingSums {
  public:
-  RingSums(const RingParts&, Site, std::vector<Circulating<3>>);
+  RingSums(const RingParts&, Site, std::vector<Circulating<3>>, Type);
   RingSums(const RingSums&) = delete;
   RingSums& operator=(const RingSums&) = delete;
 
@@ -125,6 +125,7 @@ class RingSums {
   const RingParts& parts_;
   Site site_;
   std::vector<Circulating<3>> values_;  // of their places what this turn adds is the first, what comes the second
+  Type type_;
   std::vector<Ticket> under_way_;
 };
 

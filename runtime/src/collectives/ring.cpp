@@ -90,8 +90,8 @@ AttentionShape RingParts::shape(AttentionShape of_own) const {
   return of_own;
 }
 
-RingSums::RingSums(const RingParts& parts, Site site, std::vector<Circulating<3>> values)
-    : parts_(parts), site_(site), values_(std::move(values)) {}
+RingSums::RingSums(const RingParts& parts, Site site, std::vector<Circulating<3>> values, Type type)
+    : parts_(parts), site_(site), values_(std::move(values)), type_(type) {}
 
 int64_t RingSums::count_of(const Circulating<3>& value, size_t turn) const {
   return value.outer * value.inner * parts_.rows_of(turn);
@@ -99,7 +99,7 @@ int64_t RingSums::count_of(const Circulating<3>& value, size_t turn) const {
 
 void RingSums::add(void* to, const void* more, int64_t count) const {
   const std::array<const std::byte*, 2> both = {static_cast<const std::byte*>(to), static_cast<const std::byte*>(more)};
-  vector_ops().reduce(parts_.type_, Reduce::sum, static_cast<std::byte*>(to), both.data(), 2, count);
+  vector_ops().reduce(type_, Reduce::sum, static_cast<std::byte*>(to), both.data(), 2, count);
 }
 
 /// A part's sum begins with the first member that meets it, its owner has its own share at home; that of the next turn
@@ -115,7 +115,7 @@ void RingSums::next() {
     if (comes) add(added, came, count_of(value, turn));
     under_way_.push_back(permute_start(parts_.rank_, parts_.group_, site_, added, count_of(value, turn),
                                        parts_.next_member(), came, count_of(value, turn + 1), parts_.member_before(),
-                                       parts_.type_));
+                                       type_));
     std::swap(added, sent);
   }
   if (!parts_.is_last_turn()) return;

@@ -1,6 +1,7 @@
 #include "meshrt/attention.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "attention_kernel.h"
 #include "instruction_set.h"
@@ -48,17 +49,35 @@ bool is_alone(const AttentionShape& shape) {
   return Threads::mine() == nullptr || shape.key_heads == 0 || shape.batch * shape.key_heads < 2;
 }
 
+template <class T, class In>
+auto own_attention() {
+  using Kernel = void (*)(const AttentionShape&, const AttentionForward<T, In>&);
+#if defined(__x86_64__)
+  if constexpr (std::is_same_v<In, Bfloat16>)
+    if (instruction_set() >= InstructionSet::avx512_bf16) return Kernel(avx512_bf16::attention<T, In>);
+#endif
+  return choose<Kernel>(MESHRT_VARIANTS(attention<T, In>));
+}
+template <class T, class In>
+auto own_attention_backward() {
+  using Kernel = void (*)(const AttentionShape&, const AttentionBackward<T, In>&);
+#if defined(__x86_64__)
+  if constexpr (std::is_same_v<In, Bfloat16>)
+    if (instruction_set() >= InstructionSet::avx512_bf16) return Kernel(avx512_bf16::attention_backward<T, In>);
+#endif
+  return choose<Kernel>(MESHRT_VARIANTS(attention_backward<T, In>));
+}
+
 }  // namespace
 
-template <class T>
-void attention(const AttentionShape& shape, const AttentionForward<T>& tensors) {
+template <class T, class In>
+void attention(const AttentionShape& shape, const AttentionForward<T, In>& tensors) {
   const Timed timed(&StepProfile::attention, [] { return TraceLabel{"attention"}; });
-  using Kernel = void (*)(const AttentionShape&, const AttentionForward<T>&);
-  static const auto kernel = choose<Kernel>(MESHRT_VARIANTS(attention<T>));
+  static const auto kernel = own_attention<T, In>();
   if (shape.adds && sees_nothing(shape)) return;
   if (is_alone(shape)) return kernel(shape, tensors);
   by_key_heads(shape, [&](const AttentionShape& one, int64_t b, int64_t g) {
-    AttentionForward<T> t = tensors;
+    AttentionForward<T, In> t = tensors;
     const int64_t h = g * one.heads;
     t.q = at(t.q, t.q_at, b, h);
     t.k = at(t.k, t.k_at, b, g);
@@ -69,18 +88,17 @@ void attention(const AttentionShape& shape, const AttentionForward<T>& tensors) 
   });
 }
 
-template <class T>
-void attention_backward(const AttentionShape& shape, const AttentionBackward<T>& tensors) {
+template <class T, class In>
+void attention_backward(const AttentionShape& shape, const AttentionBackward<T, In>& tensors) {
   const Timed timed(&StepProfile::attention, [] { return TraceLabel{"attention backward"}; });
-  using Kernel = void (*)(const AttentionShape&, const AttentionBackward<T>&);
-  static const auto kernel = choose<Kernel>(MESHRT_VARIANTS(attention_backward<T>));
+  static const auto kernel = own_attention_backward<T, In>();
   if (shape.adds && sees_nothing(shape)) {
     clear(shape, tensors.d_k, tensors.d_k_at, shape.head);
     return clear(shape, tensors.d_v, tensors.d_v_at, shape.value_head);
   }
   if (is_alone(shape)) return kernel(shape, tensors);
   by_key_heads(shape, [&](const AttentionShape& one, int64_t b, int64_t g) {
-    AttentionBackward<T> t = tensors;
+    AttentionBackward<T, In> t = tensors;
     const int64_t h = g * one.heads;
     t.q = at(t.q, t.q_at, b, h);
     t.k = at(t.k, t.k_at, b, g);
@@ -97,7 +115,9 @@ void attention_backward(const AttentionShape& shape, const AttentionBackward<T>&
 
 template void attention(const AttentionShape&, const AttentionForward<float>&);
 template void attention(const AttentionShape&, const AttentionForward<double>&);
+template void attention(const AttentionShape&, const AttentionForward<float, Bfloat16>&);
 template void attention_backward(const AttentionShape&, const AttentionBackward<float>&);
 template void attention_backward(const AttentionShape&, const AttentionBackward<double>&);
+template void attention_backward(const AttentionShape&, const AttentionBackward<float, Bfloat16>&);
 
 }  // namespace meshrt

@@ -4,21 +4,32 @@
 
 namespace meshrt {
 
-#define MESHRT_DECLARE_ATTENTION(isa)                                                               \
-  namespace isa {                                                                                   \
-  template <class T>                                                                                \
-  void attention(const AttentionShape& shape, const AttentionForward<T>& tensors);                  \
-  template <class T>                                                                                \
-  void attention_backward(const AttentionShape& shape, const AttentionBackward<T>& tensors);        \
-  extern template void attention(const AttentionShape&, const AttentionForward<float>&);            \
-  extern template void attention(const AttentionShape&, const AttentionForward<double>&);           \
-  extern template void attention_backward(const AttentionShape&, const AttentionBackward<float>&);  \
-  extern template void attention_backward(const AttentionShape&, const AttentionBackward<double>&); \
+#define MESHRT_DECLARE_ATTENTION(isa)                                                                        \
+  namespace isa {                                                                                            \
+  template <class T, class In>                                                                               \
+  void attention(const AttentionShape& shape, const AttentionForward<T, In>& tensors);                       \
+  template <class T, class In>                                                                               \
+  void attention_backward(const AttentionShape& shape, const AttentionBackward<T, In>& tensors);             \
+  extern template void attention(const AttentionShape&, const AttentionForward<float>&);                     \
+  extern template void attention(const AttentionShape&, const AttentionForward<double>&);                    \
+  extern template void attention(const AttentionShape&, const AttentionForward<float, Bfloat16>&);           \
+  extern template void attention_backward(const AttentionShape&, const AttentionBackward<float>&);           \
+  extern template void attention_backward(const AttentionShape&, const AttentionBackward<double>&);          \
+  extern template void attention_backward(const AttentionShape&, const AttentionBackward<float, Bfloat16>&); \
   }
 MESHRT_DECLARE_ATTENTION(portable)
 #if defined(__x86_64__)
 MESHRT_DECLARE_ATTENTION(avx2)
 MESHRT_DECLARE_ATTENTION(avx512)
+// Of bf16 alone: by an instruction that adds up two products at a time.
+namespace avx512_bf16 {
+template <class T, class In>
+void attention(const AttentionShape& shape, const AttentionForward<T, In>& tensors);
+template <class T, class In>
+void attention_backward(const AttentionShape& shape, const AttentionBackward<T, In>& tensors);
+extern template void attention(const AttentionShape&, const AttentionForward<float, Bfloat16>&);
+extern template void attention_backward(const AttentionShape&, const AttentionBackward<float, Bfloat16>&);
+}  // namespace avx512_bf16
 #endif
 #undef MESHRT_DECLARE_ATTENTION
 

@@ -37,26 +37,13 @@ struct Right {
     if (col == 1 && count == width) {
       for (int64_t r = 0; r < inner; r += depth<M>)
         multiplicands<width>(from + r * row, row, inner - r, panel + r / depth<M> * width);
-    } else if (row == 1 && (depth<M> == 1 || (col % depth<M> == 0 && inner % depth<M> == 0))) {
-      turn(from, inner, count, panel);
+    } else if (row == 1) {
+      turn(from, col, count, inner, panel, int64_t(width));
     } else {
       for (int64_t r = 0; r < inner; r += depth<M>)
         for (int64_t c = 0; c < count; ++c)
           panel[r / depth<M> * width + c] = multiplicand<M>(from + r * row + c * col, row, inner - r);
     }
-  }
-
-  // The same for columns that lie in one piece each.
-  void turn(const B* from, int64_t inner, int64_t count, M* panel) const {
-    constexpr int width = tile_cols<T>;
-    if constexpr (depth<M> == 1)
-      transpose(
-          from, col, count, inner, panel, width, [](const B* p) { return load_as<M>(p); },
-          [](const B* p) { return static_cast<M>(*p); });
-    else
-      transpose(
-          reinterpret_cast<const M*>(from), col / depth<M>, count, inner / depth<M>, panel, width,
-          [](const M* p) { return load(p); }, [](const M* p) { return read_as<M>(p); });
   }
 
   void add_sums(int64_t k, int64_t inner, int64_t j, int64_t count) const {

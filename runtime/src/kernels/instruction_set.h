@@ -5,7 +5,7 @@
 
 namespace meshrt {
 
-enum class InstructionSet : uint8_t { portable, avx2, avx512, avx512_bf16 };  // the last for products of bf16 alone
+enum class InstructionSet : uint8_t { portable, avx2, avx512, avx512_bf16 };  // the last for bf16 alone
 
 /// The best set that this machine has and the environment allows. Throws Failure for a level that is unknown or
 /// missing.

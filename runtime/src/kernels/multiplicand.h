@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "meshrt/bfloat16.h"
-#include "simd.h"
+#include "tile.h"
 
 namespace meshrt::MESHRT_ISA {
 
@@ -103,6 +103,25 @@ MESHRT_INLINE void load_step(const In* b, [[maybe_unused]] int64_t b_row, Vector
       const uint16_t *first = &b[v * n].bits, *second = &b[v * n + b_row].bits;
       interleave(load(first), load(second), step[v], step[v + 1], std::make_index_sequence<2 * n>());
     }
+  }
+}
+
+// to [steps_of(inner), to_row] = the multiplicands of `count` columns, each of `inner` neighbours, `apart` elements
+// from one to the next; and zeros up to the next multiple of `lanes` columns.
+template <class M, class In>
+inline void turn(const In* from, int64_t apart, int64_t count, int64_t inner, M* to, int64_t to_row) {
+  if constexpr (depth<M> == 1) {
+    transpose(
+        from, apart, count, inner, to, to_row, [](const In* p) { return load_as<M>(p); },
+        [](const In* p) { return static_cast<M>(*p); });
+  } else if (apart % depth<M> == 0 && inner % depth<M> == 0) {
+    transpose(
+        reinterpret_cast<const M*>(from), apart / depth<M>, count, inner / depth<M>, to, to_row,
+        [](const M* p) { return load(p); }, [](const M* p) { return read_as<M>(p); });
+  } else {
+    for (int64_t k = 0; k < inner; k += depth<M>)
+      for (int64_t c = 0; c < round_up(count, lanes<M>); ++c)
+        to[k / depth<M> * to_row + c] = c < count ? multiplicand<M>(from + c * apart + k, 1, inner - k) : M(0);
   }
 }
 

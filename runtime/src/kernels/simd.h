@@ -1,5 +1,5 @@
 // simd.h: the registers of the instruction set that this translation unit is compiled for, as compiler vectors. The
-// files gemm_kernel.cpp and attention_kernel.cpp are compiled once a set, in a namespace called after it (MESHRT_ISA),
+// files *_kernel.cpp and attention_*ward.cpp are compiled once a set, in a namespace called after it (MESHRT_ISA),
 // with nothing from the standard library inside: an inline function shared with other objects could carry the wrong set
 // there.
 #pragma once
@@ -56,6 +56,19 @@ MESHRT_INLINE Vector<double> fma(Vector<double> a, Vector<double> b, Vector<doub
 // sum + a · b of both elements of each pair of bf16.
 MESHRT_INLINE Vector<float> fma(Vector<uint32_t> a, Vector<uint32_t> b, Vector<float> sum) {
   return _mm512_dpbf16_ps(sum, (__m512bh)b, (__m512bh)a);
+}
+// The elements of a, then those of b, rounded to bf16: neighbours are a pair.
+MESHRT_INLINE Vector<uint32_t> pairs_along(Vector<float> a, Vector<float> b) {
+  return (Vector<uint32_t>)_mm512_cvtne2ps_pbh(b, a);
+}
+// Each element of a with that of b at its place, rounded to bf16.
+template <size_t... l>
+MESHRT_INLINE Vector<uint32_t> pairs_of(Vector<float> a, Vector<float> b, std::index_sequence<l...>) {
+  const auto halves = (Vector<uint16_t>)pairs_along(a, b);
+  return (Vector<uint32_t>)__builtin_shufflevector(halves, halves, int(l % 2 * lanes<float> + l / 2)...);
+}
+MESHRT_INLINE Vector<uint32_t> pairs_of(Vector<float> a, Vector<float> b) {
+  return pairs_of(a, b, std::make_index_sequence<lanes<uint16_t>>());
 }
 #endif
 #elif defined(__AVX2__) && defined(__FMA__)
