@@ -15,6 +15,11 @@ namespace mesh {
 /// these axes only so many take part; 0: all.
 double collective_seconds(const Machine&, const MeshShape&, const std::vector<AxisId>& axes, CollectiveKind,
                           int64_t sent_bytes, int64_t members = 0);
+/// How long ranks wait for one another that come to a call after so much work that more would not set them farther
+/// apart.
+double meeting_seconds(const Machine&, const MeshShape&, const std::vector<AxisId>& axes);
+constexpr double longest_that_counts = 1e-3;  // seconds of that work
+
 /// How long it is under way: rounds times latency plus the bytes that a rank sends over bandwidth, by whether the
 /// group's ranks share a host.
 double transfer_seconds(const Machine&, const MeshShape&, const std::vector<AxisId>& axes, CollectiveKind,

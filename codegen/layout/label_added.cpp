@@ -87,12 +87,13 @@ class Labels {
       if (const auto* loop = std::get_if<LoopOp>(&reader.op))  // by their turns; by all of it what it enters with
         for (const LoopOp::Slice& slice : loop->slices)
           if (slice.stacked == value) read_by(slice.turn, body, consider);
-      RegionId region;  // the outermost one around the reader there
+      Label label{reader.part, {}};  // of the outermost region around the reader there: a loop of it is made as a whole
       for (NodeId stands = id;; stands = graph_.body(graph_.node(stands).body).owner) {
-        if (graph_.node(stands).region) region = graph_.node(stands).region;
-        if (graph_.node(stands).body == body) break;
+        const Node& around = graph_.node(stands);
+        if (around.region) label = {around.part, around.region};
+        if (around.body == body) break;
       }
-      consider(Label{reader.part, region});
+      consider(label);
     }
   }
 

@@ -35,7 +35,7 @@ struct Link {
 struct Links {
   Link together;             // all ranks of a group send at once
   std::optional<Link> send;  // from one rank to another; nothing: the same
-  double meeting_us = 0;     // that ranks which come from work wait for one another in a call
+  double meeting_us = 0;     // that ranks wait for one another in a call after a millisecond of work
   const Link& sends() const { return send ? *send : together; }
 };
 

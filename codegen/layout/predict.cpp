@@ -46,17 +46,33 @@ class Predictor {
  private:
   /// Executed so many times in all, and at most so many times on one rank.
   void body(BodyId id, int64_t times, int64_t on_a_rank) {
+    const double before = result_.compute_seconds;
+    std::vector<size_t> calls;  // of this body itself
     for (NodeId n : graph_.body(id).nodes) {
       const Node& node = graph_.node(n);
       if (const LoopOp* loop = std::get_if<LoopOp>(&node.op)) {
         const int64_t turns = graph_.dim(loop->dim).size;
         body(loop->body, times * turns, on_a_rank * turns_made(sharded_, *loop));
       } else if (const ReshardOp* reshard = std::get_if<ReshardOp>(&node.op)) {
+        const size_t known = result_.collectives.size();
         collective(node, reshard->step, on_a_rank);
+        for (size_t i = known; i < result_.collectives.size(); ++i)
+          if (result_.collectives[i].call == reshard->step) calls.push_back(i);
       } else {
         work(n, times, on_a_rank);
       }
     }
+    const double work_between =
+        (result_.compute_seconds - before) / (static_cast<double>(on_a_rank) * static_cast<double>(calls.size()));
+    for (const size_t i : calls) meets_after(work_between, result_.collectives[i]);
+  }
+
+  /// Ranks that have worked for less than a millisecond also come less far apart.
+  void meets_after(double work, PlannedCollective& call) {
+    const double meeting = meeting_seconds(sharded_.machine, sharded_.layout.mesh, call.axes),
+                 spared = meeting * std::max(0.0, 1 - work / longest_that_counts);
+    call.seconds -= spared;
+    result_.communication_seconds -= spared * static_cast<double>(call.count);
   }
 
   void collective(const Node& node, uint32_t index, int64_t times) {

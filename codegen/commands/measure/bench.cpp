@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "codegen/graph/graph.h"
 #include "codegen/graph/map_function.h"
+#include "codegen/layout/cost.h"
 #include "meshrt/attention.h"
 #include "meshrt/collectives.h"
 #include "meshrt/gemm.h"
@@ -16,8 +18,8 @@ namespace {
 using meshrt::Rank;
 
 constexpr int64_t rows = 512, inner = 1536, cols = 384;  // of a product: those of a layer of a small Transformer
-// Between two calls of a step: some rows of a product, half a millisecond to one, again and again.
-constexpr int64_t rows_between = 32, works = 48;
+// Between two calls: products of some rows that take a millisecond together, again and again.
+constexpr int64_t rows_between = 8, works = 48;
 // Of attention: a few sequences of a small Transformer.
 constexpr int64_t sequences = 8, positions = 128, heads = 4, head = 32;
 constexpr int64_t row = heads * head, values = sequences * positions * row;
@@ -168,14 +170,16 @@ CallBench::CallBench(Rank& rank, Bench& bench, meshrt::Axis axis) : bench_(bench
 
 double CallBench::all_reduce_after_work() {
   Places& plans = all_reduces_.front();
+  int64_t products = 1;  // of a work
   const auto seconds = [&](bool meet) {
     return bench_.slowest([&] {
       for (int64_t turn = 0; turn < works; ++turn) {
-        bench_.work_between_calls(turn);
+        for (int64_t i = 0; i < products; ++i) bench_.work_between_calls(turn * products + i);
         if (meet) plans[static_cast<size_t>(turn) % plans.size()].run();
       }
     });
   };
+  products = std::max<int64_t>(1, std::llround(longest_that_counts * static_cast<double>(works) / seconds(false)));
   const double apart = seconds(false);
   return (seconds(true) - apart) / static_cast<double>(works);
 }

@@ -47,9 +47,10 @@ std::string link_text(const MeasuredLink& link) {
     return fmt::format("{0}latency_us: {1}\n{0}gbs: {2}\n", before, digits(calls.latency_us), rates_text(calls));
   };
   const std::string meeting =
-      link.meeting_us > 0 ? fmt::format("  meeting_us: {}   # that ranks wait for one another in a call after work\n",
-                                        digits(link.meeting_us))
-                          : "";
+      link.meeting_us > 0
+          ? fmt::format("  meeting_us: {}   # that ranks wait for one another in a call after 1 ms of work\n",
+                        digits(link.meeting_us))
+          : "";
   return keys("  ", link.all_reduce) + meeting + "  send:\n" + keys("    ", link.send);
 }
 

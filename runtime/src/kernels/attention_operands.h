@@ -4,6 +4,7 @@
 #include "multiplicand.h"
 #include "scratch.h"
 #include "scratch_places.h"
+#include "tile.h"
 
 namespace meshrt::MESHRT_ISA {
 

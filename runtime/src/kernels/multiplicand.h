@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "meshrt/bfloat16.h"
-#include "tile.h"
+#include "simd.h"
 
 namespace meshrt::MESHRT_ISA {
 
