@@ -57,7 +57,7 @@ class Predictor {
         const size_t known = result_.collectives.size();
         collective(node, reshard->step, on_a_rank);
         for (size_t i = known; i < result_.collectives.size(); ++i)
-          if (result_.collectives[i].call == reshard->step) calls.push_back(i);
+          if (sends(result_.collectives[i].kind) && result_.collectives[i].call == reshard->step) calls.push_back(i);
       } else {
         work(n, times, on_a_rank);
       }

@@ -236,7 +236,9 @@ class Movements {
 
   /// A partial sum that was completed everywhere: along each dim that somebody slices over these axes, so that each
   /// rank throws the sums of others away; for a product along any, so that not each rank multiplies all of it.
-  void scatter(ValueId value, const Placement& whole, const std::vector<AxisId>& axes, NodeId reader) {
+  void scatter(ValueId value, const Placement& whole, std::vector<AxisId> axes, NodeId reader) {
+    std::erase_if(axes, [&](AxisId axis) { return whole.uses(axis); });  // cut afterwards, which the planner weighs
+    if (axes.empty()) return;
     const DeclaredAxes declared = declared_.of(value);
     const bool multiplied =
         in_parts_ && reader && reader.index < graph_.nodes.size() && is_product(graph_.node(reader));
