@@ -187,7 +187,7 @@ int layout(LayoutCommandOptions& options) {
   if (options.spec.axes == std::vector<std::string>{"auto"}) {
     if (options.spec.ranks == 0) throw UsageError("--mesh auto: of how many ranks? `--mesh auto -n 8`");
     if (!options.spec.layout.empty()) throw UsageError("--mesh auto with --layout, whose mesh has its axes");
-    options.seconds /= 2;  // as long for the best one as for all
+    options.seconds /= 2;  // half for all meshes together, half for the best of them
     options.spec.axes = {sizes_text(best_mesh(options, meshes))};
   }
   Session session(options.spec, options.output);

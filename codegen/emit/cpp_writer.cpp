@@ -99,8 +99,10 @@ struct Filled {
   bool fits = true;
 };
 
-/// As many arguments on each line as go; the first line begins with `head`, the others stand at `indent`.
-Filled fill(const std::string& head, const std::vector<std::string>& arguments, size_t indent, size_t room) {
+/// As many arguments on each line as go; the first line begins with `head`, the others stand at `indent`. With
+/// `opens_braces`, what stands in braces and is too long for a line of its own has one for each of its parts.
+Filled fill(const std::string& head, const std::vector<std::string>& arguments, size_t indent, size_t room,
+            bool opens_braces = false) {
   Filled filled;
   std::string now = head;
   size_t column = head.empty() ? indent : 0;
@@ -111,6 +113,19 @@ Filled fill(const std::string& head, const std::vector<std::string>& arguments, 
       now.clear();
       column = indent;
       first = true;
+    }
+    if (opens_braces && first && argument.starts_with('{') && column + now.size() + argument.size() > room) {
+      const std::vector<std::string> parts = arguments_of(argument, 0);
+      for (size_t i = 0; i + 1 < parts.size(); ++i) {
+        filled.fits = filled.fits && column + now.size() + 1 + parts[i].size() <= room;
+        filled.lines.push_back(now + (i == 0 ? "{" : " ") + parts[i]);
+        now.clear();
+      }
+      now = (parts.size() > 1 ? " " : "{") + parts.back();
+      column = indent;
+      first = false;
+      filled.fits = filled.fits && column + now.size() <= room;
+      continue;
     }
     now += (first ? "" : " ") + argument;
     first = false;
@@ -160,6 +175,7 @@ void CppWriter::line(std::string_view code) {
     const std::string head(code.substr(0, *open + 1));
     const Filled aligned = fill(head, arguments, head.size(), room());
     Filled hanging = fill("", arguments, call_indent, room());
+    if (!aligned.fits && !hanging.fits) hanging = fill("", arguments, call_indent, room(), true);
     hanging.lines.insert(hanging.lines.begin(), head);
     const bool hang = !aligned.fits || hanging.lines.size() < aligned.lines.size();
     if (assignment != code.npos) {  // or behind the parenthesis, on lines of their own

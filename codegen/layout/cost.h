@@ -15,17 +15,16 @@ namespace mesh {
 /// these axes only so many take part; 0: all.
 double collective_seconds(const Machine&, const MeshShape&, const std::vector<AxisId>& axes, CollectiveKind,
                           int64_t sent_bytes, int64_t members = 0);
-/// How long ranks wait for one another that come to a call after so much work that more would not set them farther
-/// apart.
+/// How long ranks wait for one another in a call after so much work or more; after less they wait in proportion.
 double meeting_seconds(const Machine&, const MeshShape&, const std::vector<AxisId>& axes);
-constexpr double longest_that_counts = 1e-3;  // seconds of that work
+constexpr double work_of_a_whole_meeting = 1e-3;  // seconds
 
 /// How long it is under way: rounds times latency plus the bytes that a rank sends over bandwidth, by whether the
 /// group's ranks share a host.
 double transfer_seconds(const Machine&, const MeshShape&, const std::vector<AxisId>& axes, CollectiveKind,
                         int64_t sent_bytes, int64_t members = 0);
 
-/// The same of parts that go round: a message a turn.
+/// Of a call whose parts go round: a message a turn, with its meeting.
 double ring_seconds(const Machine&, const MeshShape&, const ReshardStep& ring);
 
 /// What an op of so many seconds waits for values that go round meanwhile: it hides what the network does. Ranks of one

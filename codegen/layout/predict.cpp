@@ -57,7 +57,7 @@ class Predictor {
         const size_t known = result_.collectives.size();
         collective(node, reshard->step, on_a_rank);
         for (size_t i = known; i < result_.collectives.size(); ++i)
-          if (sends(result_.collectives[i].kind) && result_.collectives[i].call == reshard->step) calls.push_back(i);
+          if (meets(result_.collectives[i]) && result_.collectives[i].call == reshard->step) calls.push_back(i);
       } else {
         work(n, times, on_a_rank);
       }
@@ -67,10 +67,13 @@ class Predictor {
     for (const size_t i : calls) meets_after(work_between, result_.collectives[i]);
   }
 
+  /// What goes round meets while its op works on it.
+  static bool meets(const PlannedCollective& one) { return sends(one.kind) && one.kind != CollectiveKind::ring; }
+
   /// Ranks that have worked for less than a millisecond also come less far apart.
   void meets_after(double work, PlannedCollective& call) {
     const double meeting = meeting_seconds(sharded_.machine, sharded_.layout.mesh, call.axes),
-                 spared = meeting * std::max(0.0, 1 - work / longest_that_counts);
+                 spared = meeting * std::max(0.0, 1 - work / work_of_a_whole_meeting);
     call.seconds -= spared;
     result_.communication_seconds -= spared * static_cast<double>(call.count);
   }

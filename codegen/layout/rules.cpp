@@ -128,14 +128,14 @@ Layout for_micro_batches(const Layout& layout, const MicroBatches& parts) {
 }
 
 bool may_split(const Layout& layout, const std::vector<DimId>& dims, DimId dim, DimId beside) {
-  const auto splits = [&](DimId of, AxisId axis) {
+  const auto splits = [&](DimId of, AxisId axis, const std::vector<DimId>& among) {
     return std::ranges::any_of(layout.rules, [&](const Rule& rule) {
-      const bool kept = std::ranges::any_of(rule.unless, [&](DimId one) { return has(dims, one); });
+      const bool kept = std::ranges::any_of(rule.unless, [&](DimId one) { return has(among, one); });
       return contains(rule.axes, axis) && has(rule.dims, of) && !kept;
     });
   };
   for (AxisId axis = 0; axis != layout.mesh.axes.size(); ++axis)
-    if (splits(dim, axis) && !(beside && splits(beside, axis))) return true;
+    if (splits(dim, axis, dims) && !(beside && splits(beside, axis, {}))) return true;
   return false;
 }
 

@@ -31,8 +31,8 @@ Layout for_micro_batches(const Layout&, const MicroBatches&);
 /// Whether `in PATH` covers what has this path: that one, or what lies under it.
 bool lies_under(const Glob& in, const std::string& path);
 
-/// Whether some rule gives `dim` to an axis, for any value with these dims, to which none gives `beside` (unset: to
-/// any).
+/// Whether some rule gives `dim` to an axis, for any value with these dims, to which none gives `beside` of any value
+/// (unset: to any).
 bool may_split(const Layout&, const std::vector<DimId>& dims, DimId dim, DimId beside = {});
 
 /// How strongly a rule speaks of `dim` of a value: the largest rank wins; nothing where it does not concern it.

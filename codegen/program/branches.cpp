@@ -75,6 +75,9 @@ RankClasses::RankClasses(const Program& program) : program_(program), classes_{{
       if (const auto* branch = std::get_if<BranchStep>(&step.what))
         for (const Where& where : branch->at) ask(where);
       if (const auto* message = std::get_if<MessageStep>(&step.what)) axes.insert(message->axis);
+      const auto* loop = std::get_if<ForStep>(&step.what);
+      const AxisId stages = program.sharded.layout.pipeline.axis;
+      if (loop && loop->own && contains(loop->own->axes, stages)) axes.insert(stages);
       for (const CollectiveStep& one : movements(step))
         if (one.kind == CollectiveKind::broadcast || one.kind == CollectiveKind::reduce) ask(one.at);
     });

@@ -88,7 +88,10 @@ class Recogniser {
     const std::vector<DimId> rows = without(without(q, {op.head_dim}), k), own = without(v, weight.dims);
     if (own.size() != 1 || rows.empty()) return false;
     op.value_dim = own[0];
-    if (may_split_(k, op.head_dim, {}) || may_split_(v, op.value_dim, {})) return false;
+    std::vector<DimId> out = without(q, {op.head_dim});
+    out.push_back(op.value_dim);
+    if (may_split_(q, op.head_dim, {}) || may_split_(k, op.head_dim, {})) return false;
+    if (may_split_(v, op.value_dim, {}) || may_split_(out, op.value_dim, {})) return false;
     op.query = *std::ranges::max_element(
         rows, {}, [&](DimId dim) { return std::pair(dim != graph_.sample_dim, graph_.dim(dim).size); });
     if (soft.inputs.size() > 1 && !masked(op, soft.inputs[1])) return false;

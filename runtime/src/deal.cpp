@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "meshrt/collectives.h"
 #include "meshrt/failure.h"
@@ -31,10 +32,10 @@ std::vector<IndexRange> dealt(int64_t size, const Deal& deal, int64_t part) {
   return ranges;
 }
 
-/// visit(range) for all elements in the order in which they are dealt, until it says false.
+/// visit(range) for all elements from part `first` on in the order in which they are dealt, until it says false.
 template <class Visit>
-void each_range(int64_t size, const Deal& deal, Visit visit) {
-  for (int64_t part = 0; part < deal.parts; ++part)
+void each_range(int64_t size, const Deal& deal, int64_t first, Visit visit) {
+  for (int64_t part = first; part < deal.parts; ++part)
     for (const IndexRange& range : dealt(size, deal, part))
       if (range.size() > 0 && !visit(range)) return;
 }
@@ -138,18 +139,37 @@ int64_t part_begin(int64_t size, const Deal& deal, int64_t index, int64_t parts)
     const int64_t before = part_begin(deal.whole, index, parts) - deal.begin;
     return std::clamp<int64_t>((before + deal.every - 1) / deal.every, 0, size);
   }
+  const int64_t before = index * (deal.parts / parts);  // parts of the deal
+  if (deal.ownership == Ownership::zigzag) {            // as many blocks from either end
+    const int64_t blocks = 2 * deal.parts;
+    return part_begin(size, before, blocks) + size - part_begin(size, blocks - before, blocks);
+  }
   int64_t begin = 0;
-  for (int64_t part = 0; part < index * (deal.parts / parts); ++part)
+  for (int64_t part = 0; part < before; ++part)
     for (const IndexRange& range : dealt(size, deal, part)) begin += range.size();
   return begin;
 }
+
+namespace {
+
+/// The part in which a position lies, and where that part begins.
+std::pair<int64_t, int64_t> part_around(int64_t size, const Deal& deal, int64_t position) {
+  int64_t part = 0, past = deal.parts;
+  while (past - part > 1) {
+    const int64_t middle = part + (past - part) / 2;
+    (part_begin(size, deal, middle, deal.parts) <= position ? part : past) = middle;
+  }
+  return {part, part_begin(size, deal, part, deal.parts)};
+}
+
+}  // namespace
 
 std::vector<IndexRange> ranges_at(int64_t size, const Deal& deal, int64_t begin, int64_t end) {
   if (begin >= end) return {};
   if (deal.in_order()) return {{begin, end}};
   std::vector<IndexRange> ranges;
-  int64_t position = 0;
-  each_range(size, deal, [&](const IndexRange& range) {
+  auto [first, position] = part_around(size, deal, begin);
+  each_range(size, deal, first, [&](const IndexRange& range) {
     const int64_t from = range.begin + std::max<int64_t>(0, begin - position);
     const int64_t to = range.begin + std::min(range.size(), end - position);
     position += range.size();

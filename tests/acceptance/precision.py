@@ -55,7 +55,7 @@ layout rows on pair { h, h2 -> m }
 layout filters on pair { o -> m }
 layout channels on pair { c -> m }
 """
-# Heads of queries that share those of keys. `sums` is of what the products of attention read: a row of scores is whole there.
+# Heads of queries that share those of keys.
 ATTENTION = MIXED + """
 dim batch = 2, seq = 1, key = seq, kv = 2, group = 3, head_dim = 1, value = 1
 model Attends {

@@ -1,6 +1,6 @@
 // attention.cpp: attention of bf16 against that of f32, both on one thread, taken in turns in one run: gigaflops a
 // second and the ratio of their times, medians over the turns, forward and backward.
-//   tests/bench/attention [turns]
+//   build/tests/kernels/attention_bench [turns]
 #include "meshrt/attention.h"
 
 #include <cmath>

@@ -179,7 +179,7 @@ double CallBench::all_reduce_after_work() {
       }
     });
   };
-  products = std::max<int64_t>(1, std::llround(longest_that_counts * static_cast<double>(works) / seconds(false)));
+  products = std::max<int64_t>(1, std::llround(work_of_a_whole_meeting * static_cast<double>(works) / seconds(false)));
   const double apart = seconds(false);
   return (seconds(true) - apart) / static_cast<double>(works);
 }

@@ -40,8 +40,8 @@ struct BackwardMemory {
                              s.keys * value_width,
                              tile_rows * width};
     int64_t total = 0;
-    for (const int64_t size : sizes) total += Pieces<T>::size(size);
-    Pieces<T> pieces(total);
+    for (const int64_t size : sizes) total += AttentionMemory<T>::size(size);
+    AttentionMemory<T> pieces(total);
     const int64_t* size = sizes;
     for (M** piece : {&keys, &values, &key_rows, &q_rows, &d_rows, &left, &weights, &d_scores})
       pieces.take(*piece, *size++);

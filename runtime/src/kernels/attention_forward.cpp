@@ -20,8 +20,8 @@ struct ForwardMemory {
     const int64_t sizes[] = {keys_width * steps_of<M>(s.head), steps_of<M>(s.keys) * value_width,
                              tile_rows * steps_of<M>(s.head), tile_rows * keys_width, tile_rows * value_width};
     int64_t total = 0;
-    for (const int64_t size : sizes) total += Pieces<T>::size(size);
-    Pieces<T> pieces(total);
+    for (const int64_t size : sizes) total += AttentionMemory<T>::size(size);
+    AttentionMemory<T> pieces(total);
     pieces.take(keys, sizes[0]), pieces.take(values, sizes[1]), pieces.take(queries, sizes[2]);
     pieces.take(strip, sizes[3]), pieces.take(sum, sizes[4]);
   }

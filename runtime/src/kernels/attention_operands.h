@@ -96,9 +96,9 @@ inline void rows_to_multiplicands(const T* first, const T* second, int64_t from,
 
 // The thread's memory for attention, cut into pieces of whole cache lines, of numbers as large as T.
 template <class T>
-class Pieces {
+class AttentionMemory {
  public:
-  explicit Pieces(int64_t elements)
+  explicit AttentionMemory(int64_t elements)
       : next_(static_cast<T*>(Scratch::mine().bytes(attention_scratch, static_cast<size_t>(elements) * sizeof(T)))) {}
   static constexpr int64_t size(int64_t elements) { return (elements + line - 1) / line * line; }
   template <class M>

@@ -142,11 +142,6 @@ inline void transpose(const In* from, int64_t from_row, int64_t rows, int64_t co
     for (int64_t r = 0; r < (rows + n - 1) / n * n; ++r)
       to[c * to_row + r] = r < rows ? one(from + r * from_row + c) : T(0);
 }
-template <class T>
-inline void transpose(const T* from, int64_t from_row, int64_t rows, int64_t cols, T* to, int64_t to_row) {
-  transpose(
-      from, from_row, rows, cols, to, to_row, [](const T* p) { return load(p); }, [](const T* p) { return *p; });
-}
 
 inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 inline int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
