@@ -119,6 +119,21 @@ def check_parameters(report, folder):
     report.true("ckpt convert of two", "3 tensors" in both and execute(meshc(), "ckpt", "diff", f"{folder}/both.safetensors", f"{folder}/all.safetensors").stdout == "3 tensors are the same, 0 differ\n", both)
 
 
+def check_meetings(report, path):
+    """What ranks wait for one another is part of each call that sends something: after little work less."""
+    with open(path, "w") as file:
+        file.write("node: { meeting_us: 200 }\n")
+    shares = []  # of what calls would wait that all wait for as long
+    for spec, layout in (("specs/gpt.mesh", "sequence"), ("tests/acceptance/zoo/mamba.mesh", "inner")):
+        plain, met = (json.loads(execute(meshc(), "plan", spec, "--layout", layout, *machine, "--json").stdout) for machine in ((), ("--machine", path)))
+        calls = met["collectives"]
+        report.true(f"machine: meetings of {spec}: calls that send nothing take no time", all(one["seconds"] == 0 for one in calls if one["kind"] in ("slice", "term")))
+        report.true(f"machine: meetings of {spec}: no call takes less than none, and a step no less than without", all(one["seconds"] >= 0 for one in calls) and met["predicted_seconds"] >= plain["predicted_seconds"])
+        whole = 200e-6 * sum(one["count"] for one in calls if one["bytes"] > 0)
+        shares.append((met["predicted_seconds"] - plain["predicted_seconds"]) / whole)
+    report.true("machine: meetings after short work are short", shares[0] > 0.1 and shares[1] < 0.01, shares)
+
+
 def check_machine(report, folder):
     """`machine --measure` writes a description that `plan` takes, and measures the same ranks whoever starts them."""
     path = f"{folder}/here.yaml"
@@ -169,6 +184,7 @@ def check_machine(report, folder):
     (wide, mixed), same, faster = seconds.values()
     report.true("machine: attention of bf16 is as fast as in f32 where nothing is said", same == [wide, mixed], seconds)
     report.true("machine: else it has a rate of its own", faster[0] == wide and faster[1] < 0.9 * mixed, seconds)
+    check_meetings(report, path)
     generic = json.loads(execute(meshc(), "machine", "--json").stdout)
     report.true("machine: the generic one", generic["name"] == "generic" and generic["gflops"]["f32"] == 100 and generic["hash"] == "", generic)
     refused = execute(meshrun, "-n", 1, meshc(), "machine", "--measure", "-n", 2, code=2).stderr

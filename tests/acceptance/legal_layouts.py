@@ -1,7 +1,7 @@
 """Layouts of a spec on so many ranks, to hold beside what a search finds: those that it has by hand, on every mesh that their axes can be, and others drawn at
 random, of which those count that compile.
 
-`python3 tests/acceptance/legal_layouts.py SPEC RANKS N` prints the fastest of N drawn ones.
+`python3 tests/acceptance/legal_layouts.py SPEC RANKS N` prints the five fastest by hand and of N drawn ones.
 """
 import json
 import os
