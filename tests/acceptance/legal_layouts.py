@@ -26,14 +26,14 @@ SPECS = {
     "mamba": (f"{ZOO}/mamba.mesh", dict(batch=16, time=32, embed=64, inner=128, states=8, rank=8, vocab=512, layer=4)),
     "switch": (f"{ZOO}/switch.mesh", dict(group=16, token=64, embed=128, ffn=512, vocab=512, layer=4, expert=8, room=16)),
     "t5": (f"{ZOO}/t5.mesh", dict(batch=16, source=48, target=48, embed=128, heads=4, head_dim=32, ffn=512, vocab=512, enc=4, dec=4, bucket=32)),
-    "vision_transformer": (f"{ZOO}/vision_transformer.mesh", dict(batch=16, height=64, width=64, row=8, column=8, embed=128, heads=4, head_dim=32, ffn=512, layer=4, class_=10)),
+    "vision_transformer": (f"{ZOO}/vision_transformer.mesh", dict(batch=16, height=64, width=64, row=8, column=8, embed=128, heads=4, head_dim=32, ffn=512, layer=4) | {"class": 10}),
 }
 
 
 def spec_of(name):
     """[file, --set options] of a spec."""
     path, sizes = SPECS[name]
-    return [f"{TOP}/{path}", *sets(**{dim.rstrip("_"): size for dim, size in sizes.items()})]
+    return [f"{TOP}/{path}", *sets(**sizes)]
 
 
 @dataclass
@@ -73,14 +73,14 @@ class Draws:
         self.spec, self.ranks, self.draw = spec_of(name), ranks, random.Random(f"{SEED} {name} {ranks}")
         first = json.loads(execute(meshc(), "plan", *self.spec, "--all", "--json", *ALLOW, code=None).stdout)["plans"][0]
         plan = json.loads(execute(meshc(), "plan", *self.spec, "--layout", first["layout"], "--json", *ALLOW).stdout)
-        kinds = {"input": set(), "param": set(), "activation": set()}
+        kinds = {}
         for tensor in plan["tensors"]:
             kinds.setdefault(tensor["kind"], set()).update(dim for dim, size in tensor["dims"].items() if size > 1)
         with open(self.spec[0]) as file:
             self.loops = re.findall(r"^  repeat (\w+)", file.read(), re.M)
-        self.inputs, self.parameters = (sorted(kinds[kind] - {"micro_batch"}) for kind in ("input", "param"))
-        self.all = sorted(kinds["activation"] | kinds["input"] | kinds["param"])
-        self.all = [dim for dim in self.all if dim not in self.loops and not dim.startswith("micro_batch")]
+        self.inputs, self.parameters = (sorted(kinds[kind] - {"micro_batch"}) for kind in ("input", "parameter"))
+        named = sorted(kinds["activation"] | kinds["input"] | kinds["parameter"])
+        self.all = [dim for dim in named if dim not in self.loops and not dim.startswith("micro_batch")]
 
     def rules(self, axes):
         draw, rules = self.draw, []
