@@ -111,6 +111,7 @@ struct Compilation {
   std::optional<Layout> layout = {};  // known once the dims of the first entry are
   std::vector<Limit> budget = {};
   Machine machine = {};
+  std::shared_ptr<GraphFacts> facts = {};  // of the step that a search has placed before
   MaySplit splits = [this](const std::vector<DimId>& dims, DimId dim, DimId beside) {
     return may_split(*layout, dims, dim, beside);
   };
@@ -319,7 +320,7 @@ void place_graph(Compilation& c) {
     const Graph& graph = c.entry.graph;
     Layout layout = for_groups(for_micro_batches(*c.layout, graph.micro_batches), graph);
     if (c.entry.is_step()) layout.pipeline.owned = c.layout->pipeline.owned = owned_parameters(graph, layout);
-    return place(graph, layout, c.machine);
+    return c.facts ? place(c.facts, layout) : place(graph, layout, c.machine);
   };
   c.entry.sharded = placed();
   check_stage_movements(c.entry.sharded, c.sink);
@@ -556,18 +557,19 @@ std::optional<Graph> step_graph(const Graph& model, const Layout& layout, const 
   return std::move(c.entry.graph);
 }
 
-std::optional<Compiled> step_program(const Graph& step, const Layout& layout, const Machine& machine,
+std::optional<Compiled> step_program(std::shared_ptr<GraphFacts> step, const Layout& layout,
                                      std::optional<int64_t> memory, SourceMap& sources, DiagnosticSink& sink) {
   CompileRequest request;
   request.memory = memory;
   Compilation c{request, sources, sink};
   c.layout = layout;
-  c.machine = machine;
-  c.entry.graph = step;
+  c.machine = step->machine;
+  c.entry.graph = step->graph;
+  c.facts = std::move(step);
   place_graph(c);
   if (sink.has_errors()) return std::nullopt;
   c.result.entries.push_back({"train", "one optimizer step", std::move(c.entry.sharded)});
-  c.result.program = lower(c.result.entries, {.memory = memory_of_rank(request, machine, layout.mesh)});
+  c.result.program = lower(c.result.entries, {.memory = memory_of_rank(request, c.machine, layout.mesh)});
   fits_a_rank(c.result.program, sink);
   if (sink.has_errors()) return std::nullopt;
   return std::move(c.result);

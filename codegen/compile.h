@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "codegen/layout/budget.h"
+#include "codegen/layout/graph_facts.h"
 #include "codegen/program/entry.h"
 #include "codegen/program/program.h"
 #include "codegen/rewrites/recognise.h"
@@ -91,7 +93,7 @@ std::optional<Compiled> compile(const CompileRequest&, SourceMap&, DiagnosticSin
 /// Parts of the same for a search, which tries many layouts: the graph of a training step up to its placements, of
 /// which the layout decides no more than it is asked for; and the program of such a graph alone.
 std::optional<Graph> step_graph(const Graph& model, const Layout&, const MaySplit&, SourceMap&, DiagnosticSink&);
-std::optional<Compiled> step_program(const Graph& step, const Layout&, const Machine&, std::optional<int64_t> memory,
+std::optional<Compiled> step_program(std::shared_ptr<GraphFacts> step, const Layout&, std::optional<int64_t> memory,
                                      SourceMap&, DiagnosticSink&);
 
 }  // namespace mesh

@@ -32,6 +32,7 @@ Placer::Placer(LayoutFacts& facts, const Decisions& decisions, const EarlierChoi
     : out_(unplaced(facts)),
       graph_(out_.graph),
       facts_(facts),
+      of_graph_(*facts.of_graph),
       layout_(facts.layout),
       declared_(facts.declared),
       stages_(facts.stages),
@@ -40,7 +41,7 @@ Placer::Placer(LayoutFacts& facts, const Decisions& decisions, const EarlierChoi
       earlier_(earlier),
       tells_(tells),
       choices_(graph_.nodes.size()),
-      planner_(facts.planner),
+      planner_(*of_graph_.planner),
       free_(graph_.values.size()),
       rebuilt_(graph_.bodies.size()) {
   out_.placements.resize(graph_.values.size());
@@ -48,6 +49,7 @@ Placer::Placer(LayoutFacts& facts, const Decisions& decisions, const EarlierChoi
 }
 
 ShardedGraph Placer::run() {
+  planner_.count(static_cast<int64_t>(graph_.nodes.size()));
   find_inner_values();
   body(graph_.root());
   const auto complete = [&](ValueId value, bool whole, const std::string& need) {
@@ -191,15 +193,15 @@ void Placer::node(NodeId id) {
     return;
   }
   if (graph_.node(id).part == Part::update) complete_gradients(id);
-  choices_[id.index] = facts_.place_of(id) < earlier_.until ? earlier_.by_node[id.index] : choose(id);
+  choices_[id.index] = of_graph_.place_of(id) < earlier_.until ? earlier_.by_node[id.index] : choose(id);
   settle(choices_[id.index], id);
 }
 
 Choice Placer::choose(NodeId id) {
   const Node& node = graph_.node(id);
-  OpContext op{{}, graph_, layout_.mesh, node, facts_.factors(id), facts_.margins};
+  OpContext op{{}, graph_, layout_.mesh, node, of_graph_.factors(id), of_graph_.margins};
   op.must_lie = must_lie(id);
-  op.stretches = decisions_.stretches && facts_.may_stretch(id);
+  op.stretches = decisions_.stretches && of_graph_.may_stretch(id);
   for (ValueId input : node.inputs)
     op.operands.push_back(is_free(input) ? std::nullopt : std::optional(placement(home(input))));
   for (ValueId result : node.results) {
@@ -208,7 +210,7 @@ Choice Placer::choose(NodeId id) {
     op.summed.push_back(summed_[result.index]);
   }
   op.in_ring = facts_.ruled_rings(id);
-  Choice best = cheapest(op, facts_.strategies(op, id));
+  Choice best = cheapest(op, of_graph_.strategies(op, id));
   const bool open = decisions_.splits_any && !decisions_.moves_only.contains(id);
   for (bool better = open && best.operands > 0; better;) {
     const auto others = price(op, neighbours(op, best.taken->strategy), facts_.machine, planner_);
@@ -224,7 +226,8 @@ Choice Placer::cheapest(const OpContext& op, std::shared_ptr<const PricedStrateg
   std::vector<std::vector<double>> moving(op.operands.size());
   for (size_t i = 0; i < op.operands.size(); ++i)
     for (const Placement& required : of->needs[i])
-      moving[i].push_back(op.operands[i] ? seconds(op.node.inputs[i], required.without_circulation()) : 0);
+      moving[i].push_back(op.operands[i] ? seconds_to_parts(op.node.inputs[i], required) : 0);
+  planner_.count(static_cast<int64_t>(of->all.size()) / 8);
   Choice best{of, nullptr, never, never};
   double least = never;  // of what it is decided that the op shall not move
   const auto decided = decisions_.moves_only.find(consumer_);
@@ -249,6 +252,11 @@ Choice Placer::cheapest(const OpContext& op, std::shared_ptr<const PricedStrateg
   return best;
 }
 
+/// Until all parts are where they are needed or set out from, where they go round.
+double Placer::seconds_to_parts(ValueId value, const Placement& to) {
+  return to.circulates() ? seconds(value, to.without_circulation()) : seconds(value, to);
+}
+
 /// In its part of the step, which is what counts: what is kept for a later part is read there as well.
 void Placer::find_inner_values() {
   inner_.assign(graph_.values.size(), false);
@@ -270,7 +278,7 @@ void Placer::find_inner_values() {
     for (NodeId id : body.nodes) {
       const Node& reader = graph_.node(id);
       const bool elementwise = is_elementwise(reader.op);
-      const bool beside = decisions_.frees_neighbours && facts_.reads_beside(id);
+      const bool beside = decisions_.frees_neighbours && of_graph_.reads_beside(id);
       if (!elementwise && !beside && !is_rename(reader.op)) continue;
       for (ValueId input : reader.inputs) {
         const NodeId producer = graph_.value(input).producer;
@@ -344,7 +352,7 @@ void Placer::tell_partial(NodeId id, const Choice& choice, size_t r, const std::
       for (const Partial& partial : choice.needs(i).partial)
         if (const auto cause = found->second.find(partial.axis); cause != found->second.end())
           because.insert_or_assign(partial.axis, cause->second);
-  const std::vector<Factor>& factors = facts_.factors(id);
+  const std::vector<Factor>& factors = of_graph_.factors(id);
   for (size_t f = 0; f < factors.size(); ++f) {
     if (factors[f].results[r]) continue;
     DimId dim;
@@ -382,8 +390,8 @@ std::string Placer::describe(const Node& node) const {
                       : fmt::format("`{}` of `{}`", op_text(graph_, node.op), name);
 }
 
-ShardedGraph place_once(const Graph& graph, const Layout& layout, const Machine& machine, ReshardPlanner& planner) {
-  LayoutFacts facts(graph, layout, machine, planner);
+ShardedGraph place_once(std::shared_ptr<GraphFacts> graph, const Layout& layout) {
+  LayoutFacts facts(std::move(graph), layout);
   return Placer(facts, {}, {}, false).run();
 }
 

@@ -3,19 +3,22 @@
 // movements of its operands and results on the named machine. An op does not see what is behind it, so the graph is
 // placed several times (refine.cpp).
 #pragma once
+#include <memory>
+
 #include "codegen/graph/graph.h"
+#include "codegen/layout/graph_facts.h"
 #include "codegen/layout/machine.h"
 #include "codegen/layout/mesh.h"
-#include "codegen/layout/reshard.h"
 #include "codegen/layout/sharded_graph.h"
 
 namespace mesh {
 
 /// The best of several walks.
 ShardedGraph place(const Graph&, const Layout&, const Machine&);
+/// The same for who places a graph under many layouts of one mesh.
+ShardedGraph place(std::shared_ptr<GraphFacts>, const Layout&);
 
 /// One walk, without labels: at most so good, in a fraction of the time.
-/// `planner` is of these dims, mesh and machine.
-ShardedGraph place_once(const Graph&, const Layout&, const Machine&, ReshardPlanner& planner);
+ShardedGraph place_once(std::shared_ptr<GraphFacts>, const Layout&);
 
 }  // namespace mesh

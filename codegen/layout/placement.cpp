@@ -4,9 +4,20 @@
 
 #include <algorithm>
 
+#include "codegen/graph/hash.h"
 #include "meshrt/collectives.h"
 
 namespace mesh {
+
+size_t hash_of(const Placement& placement) {
+  size_t hash = placement.at.size();
+  for (const DimPlacement& dim : placement.dims) {
+    for (const AxisId axis : dim.axes) hash = hash_with(hash, axis);
+    hash = hash_with(hash, 0xff + static_cast<size_t>(dim.deal.ownership));
+  }
+  for (const Partial& partial : placement.partial) hash = hash_with(hash, partial.axis);
+  return hash;
+}
 
 bool Placement::uses(AxisId axis) const {
   for (const DimPlacement& dim : dims)

@@ -70,6 +70,9 @@ struct Placement {
   Placement without_circulation() const;
 };
 
+/// For tables.
+size_t hash_of(const Placement&);
+
 /// A stretch of global indices, or of positions (meshrt/deal.h).
 using Range = meshrt::IndexRange;
 

@@ -20,7 +20,7 @@ struct Choice {
 };
 
 /// Of an earlier walk over the same graph: what ops took, by node, which those in front of the first place in the walk
-/// (LayoutFacts::place_of) where something is decided otherwise take again.
+/// (GraphFacts::place_of) where something is decided otherwise take again.
 struct EarlierChoices {
   std::span<const Choice> by_node = {};
   size_t until = 0;
@@ -76,6 +76,7 @@ class Placer {
   std::optional<Placement> before_view(ValueId, const Placement& to);
   ValueId repeat_with(ValueId, const Placement& to, const std::vector<ValueId>& inputs);
   double seconds(ValueId, const Placement& to);
+  double seconds_to_parts(ValueId, const Placement& to);
   std::string reason(const ReshardStep&, ValueId, const Placement& after, const Placement& to,
                      const std::string& need) const;
   std::string ring_reason(const ReshardStep&, ValueId, const Placement& after, const std::string& need) const;
@@ -92,6 +93,7 @@ class Placer {
   ShardedGraph out_;
   Graph& graph_;  // out_.graph
   LayoutFacts& facts_;
+  GraphFacts& of_graph_;
   const Layout& layout_;
   const Declared& declared_;
   const Stages& stages_;

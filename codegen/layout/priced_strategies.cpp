@@ -17,6 +17,7 @@ class Pricing {
   }
 
   PricedStrategies run(std::vector<Strategy> strategies) {
+    planner_.count(2 * static_cast<int64_t>(strategies.size()));
     for (Strategy& strategy : strategies) add(std::move(strategy));
     return std::move(priced_);
   }

@@ -41,9 +41,8 @@ void for_each_difference(const Map& one, const Map& other, const Differs& differ
 
 class Refiner {
  public:
-  Refiner(const Graph& graph, const Layout& layout, const Machine& machine)
-      : planner_(std::make_shared<ReshardPlanner>(graph, layout.mesh, machine)),
-        facts_(std::make_shared<LayoutFacts>(graph, layout, machine, *planner_)),
+  Refiner(std::shared_ptr<GraphFacts> graph, const Layout& layout)
+      : facts_(std::make_shared<LayoutFacts>(std::move(graph), layout)),
         best_(*facts_, decisions_, EarlierChoices{}),
         cost_(best_.graph) {}
 
@@ -86,16 +85,16 @@ class Refiner {
   /// The first place in the walk where other decisions than those of `best_` matter.
   size_t first_difference(const Decisions& other) const {
     if (other.freedoms() != decisions_.freedoms()) return 0;
-    size_t first = other.stretches == decisions_.stretches ? everywhere : facts_->first_stretched();
+    size_t first = other.stretches == decisions_.stretches ? everywhere : facts_->of_graph->first_stretched();
     const auto differs = [&](ValueId value, const Placement&) {
       const NodeId made = graph().value(value).producer;
       const LoopOp* loop = std::get_if<LoopOp>(&graph().node(made).op);
       const bool stacked = loop && std::ranges::count(loop->collects, value, &LoopOp::Collect::stacked) > 0;
-      first = std::min(first, stacked ? facts_->end_of_loop(made) : facts_->place_of(made));
+      first = std::min(first, stacked ? facts_->of_graph->end_of_loop(made) : facts_->of_graph->place_of(made));
     };
     for_each_difference(decisions_.lies, other.lies, differs);
     for_each_difference(decisions_.moves_only, other.moves_only,
-                        [&](NodeId op, int) { first = std::min(first, facts_->place_of(op)); });
+                        [&](NodeId op, int) { first = std::min(first, facts_->of_graph->place_of(op)); });
     return first;
   }
 
@@ -162,7 +161,8 @@ class Refiner {
     };
     Graph other = graph();
     if (!reassociate(other, kind)) return;
-    const auto facts = std::make_shared<LayoutFacts>(std::move(other), facts_->layout, facts_->machine, *planner_);
+    const auto of_graph = std::make_shared<GraphFacts>(std::move(other), facts_->machine, facts_->of_graph->planner);
+    const auto facts = std::make_shared<LayoutFacts>(of_graph, facts_->layout);
     const Decisions now = decisions_;
     take_if_cheaper(facts, now);
     choose_freedom();
@@ -207,8 +207,7 @@ class Refiner {
   static constexpr size_t everywhere = std::numeric_limits<size_t>::max();
   static constexpr size_t most_nodes = 15'000;  // placed in vain one after the other, about
 
-  std::shared_ptr<ReshardPlanner> planner_;  // of the dims of the graph that was given: rewrites add none
-  std::shared_ptr<LayoutFacts> facts_;       // shared with who decides otherwise
+  std::shared_ptr<LayoutFacts> facts_;  // shared with who decides otherwise
   Decisions decisions_;
   std::set<Decisions> tried_;
   // A sum that is scattered and gathered takes as long as a completed one, but two calls: only for work that counts.
@@ -220,11 +219,16 @@ class Refiner {
 
 }  // namespace
 
-ShardedGraph place(const Graph& graph, const Layout& layout, const Machine& machine) {
-  ShardedGraph placed = Refiner(graph, layout, machine).run();
+ShardedGraph place(std::shared_ptr<GraphFacts> graph, const Layout& layout) {
+  ShardedGraph placed = Refiner(std::move(graph), layout).run();
   label_added(placed);  // what was tried in vain needs neither labels nor a look
   verify_graph(placed.graph, "place");
   return placed;
+}
+
+ShardedGraph place(const Graph& graph, const Layout& layout, const Machine& machine) {
+  const auto planner = std::make_shared<ReshardPlanner>(graph, layout.mesh, machine);
+  return place(std::make_shared<GraphFacts>(graph, machine, planner), layout);
 }
 
 }  // namespace mesh

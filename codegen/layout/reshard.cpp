@@ -6,6 +6,7 @@
 #include <ranges>
 #include <tuple>
 
+#include "codegen/graph/hash.h"
 #include "codegen/layout/redistribution.h"
 #include "codegen/layout/traffic.h"
 
@@ -48,17 +49,9 @@ double still_needed(const Graph& graph, const MeshShape& mesh, const ValueType& 
 }  // namespace
 
 size_t ReshardPlanner::Hash::of(const std::vector<DimId>& dims, const Placement& from, const Placement& to) {
-  size_t hash = 0;
-  const auto add = [&](size_t what) { hash = (hash + what + 1) * 0x9e3779b97f4a7c15; };
-  for (const DimId dim : dims) add(dim.index);
-  for (const Placement* placement : {&from, &to}) {
-    for (const DimPlacement& dim : placement->dims) {
-      for (const AxisId axis : dim.axes) add(axis);
-      add(0xff);
-    }
-    for (const Partial& partial : placement->partial) add(partial.axis);
-    add(placement->at.size());
-  }
+  size_t hash = dims.size();
+  for (const DimId dim : dims) hash = hash_with(hash, dim.index);
+  hash = hash_with(hash_with(hash, hash_of(from)), hash_of(to));
   return hash ^ hash >> 32;
 }
 
@@ -105,6 +98,7 @@ double ReshardPlanner::message_seconds(const ReshardStep& step) const {
 /// A message to or from each rank with which one exchanges, and the copy of what is kept.
 void ReshardPlanner::price_redistribution(const ValueType& type, const Placement& before, const Placement& after,
                                           ReshardStep& step) const {
+  count(mesh_.size(step.axes) / 3);
   const auto most = redistributed(graph_, mesh_, type, step.axes, before, after);
   const auto size = static_cast<int64_t>(meshrt::size_of(type.element));
   step.bytes = most.sent * size;
@@ -222,6 +216,7 @@ std::optional<ReshardPath> ReshardPlanner::search(const ValueType& type, const P
   };
   std::priority_queue<State, std::vector<State>, std::greater<>> open;
   const auto reach = [&](double so_far, const Placement& before, Move move) {
+    count(1);
     price(type, before, move.after, move.step);
     const double seconds = so_far + each_step_seconds + move.step.seconds;
     const auto known = reached.find(move.after);

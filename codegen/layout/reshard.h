@@ -27,6 +27,11 @@ class ReshardPlanner {
   /// last, a step for each dim; what circulates does so last where it is read, and first where it is made.
   const std::optional<ReshardPath>& plan(const ValueType&, const Placement& from, const Placement& to);
 
+  /// How much was done by all that place graphs with it, in steps that each take about a microsecond: a search ends by
+  /// this and not by time, so that it finds the same everywhere.
+  int64_t work() const { return work_; }
+  void count(int64_t steps) const { work_ += steps; }
+
  private:
   std::optional<ReshardPath> with_margins(const ValueType&, const Placement& from, const Placement& to);
   std::optional<ReshardPath> with_circulation(const ValueType&, const Placement& from, const Placement& to);
@@ -52,6 +57,7 @@ class ReshardPlanner {
     size_t operator()(const auto& key) const { return of(std::get<1>(key), std::get<2>(key), std::get<3>(key)); }
     static size_t of(const std::vector<DimId>&, const Placement& from, const Placement& to);
   };
+  mutable int64_t work_ = 0;
   std::unordered_map<Key, std::optional<ReshardPath>, Hash, std::equal_to<>> known_;
 };
 

@@ -28,7 +28,7 @@ size_t number_of(const std::string& name, const std::string& wish) {
 std::string unique_name(const Program& program, std::string wish) {
   std::vector<bool> taken(program.buffers.size() + 3);
   for (const Buffer& buffer : program.buffers)
-    if (const size_t number = number_of(buffer.name, wish); number < taken.size()) taken[number] = true;
+    if (const size_t number = number_of(buffer.name, wish); number > 0 && number < taken.size()) taken[number] = true;
   if (!taken[1]) return wish;
   const auto free = std::find(taken.begin() + 2, taken.end(), false);
   return wish + "_" + std::to_string(free - taken.begin());

@@ -8,9 +8,10 @@
 namespace mesh {
 namespace {
 
-constexpr double same_time = 1e-9;     // of two steps, relative
-constexpr double worth_a_rule = 1e-3;  // of a step's time
-constexpr double share_of_all = 0.25;  // of the work, for going through a whole space
+constexpr double same_time = 1e-9;      // of two steps, relative
+constexpr double worth_a_rule = 1e-3;   // of a step's time
+constexpr double share_of_all = 0.45;   // of the work, for going through a whole space
+constexpr double share_of_seeds = 0.4;  // the first sets, axis by axis
 constexpr size_t beam = 5, rounds_in_vain = 2, most_compiled = 20, most_neighbours = 12, sets_in_vain = 4;
 
 /// By what sets of rules are compared: memory that is missing, then time but for its last digits, then how much there
@@ -51,7 +52,7 @@ class Search {
 
   std::optional<FoundSet> run() {
     compile({});
-    const double cost = static_cast<double>(std::max<int64_t>(trials_.nodes(), 1) * Trials::passes_of_outcome);
+    const double cost = static_cast<double>(std::max<int64_t>(trials_.nodes(), 1) * Trials::steps_of_outcome);
     bool all = choices_.count() * cost < share_of_all * static_cast<double>(work_);
     if (all) {
       go_through({}, 0);
@@ -152,15 +153,28 @@ class Search {
     return names;
   }
 
+  /// From how many sets the seeds of one axis go on to the next: as many as their share of the work allows.
+  size_t seeds_to_go_on_from(const std::vector<std::vector<std::vector<std::string>>>& groups) const {
+    size_t later = 0;
+    for (size_t axis = 1; axis < groups.size(); ++axis) later += groups[axis].size() + 1;
+    if (later == 0) return 2 * beam;
+    const auto first = static_cast<double>(groups[0].size() + 1);
+    const double most = share_of_seeds * static_cast<double>(work_) / static_cast<double>(trials_.work_of_estimate());
+    return static_cast<size_t>(std::clamp((most - first) / static_cast<double>(later), 1.0, 2.0 * beam));
+  }
+
   /// Axis by axis, what a group of dims makes of it.
   std::vector<FoundRules> seeds() {
+    std::vector<std::vector<std::vector<std::string>>> groups_of;  // by axis
+    for (const std::string& axis : choices_.axes()) groups_of.push_back(groups(axis));
+    const size_t most = seeds_to_go_on_from(groups_of);
     std::vector<FoundRules> made{{}};
-    for (const std::string& axis : choices_.axes()) {
+    for (size_t at = 0; at < groups_of.size(); ++at) {
+      const std::string& axis = choices_.axes()[at];
       std::vector<Score> longer;
-      const std::vector<std::vector<std::string>> all = groups(axis);
       for (const FoundRules& rules : made) {
         if (const auto score = estimate(rules)) longer.push_back(*score);
-        for (const std::vector<std::string>& group : all) {
+        for (const std::vector<std::string>& group : groups_of[at]) {
           FoundRules more = rules;
           for (const Slot& slot : choices_.slots()) {
             if (!slot.scope.empty()) continue;
@@ -178,7 +192,7 @@ class Search {
       }
       made.clear();
       for (const Score& score : without_alikes(std::move(longer)))
-        if (made.size() < 2 * beam) made.push_back(score.rules);
+        if (made.size() < (at + 1 < groups_of.size() ? most : 2 * beam)) made.push_back(score.rules);
     }
     return made;
   }

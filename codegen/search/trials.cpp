@@ -65,7 +65,7 @@ std::optional<Layout> Trials::layout(const FoundRules& rules, DiagnosticSink& si
 
 bool Trials::legal(const FoundRules& rules) {
   DiagnosticSink sink = deaf();
-  work_ += static_cast<int64_t>(request_.model.nodes.size());
+  work_ += work_of_rules();
   return layout(rules, sink).has_value();
 }
 
@@ -100,7 +100,7 @@ Trials::Prepared& Trials::prepared(const Layout& layout) {
     return made.asked.back().answer;
   };
   made.graph = step_graph(request_.model, layout, ask, request_.sources, sink);
-  work_ += 10 * static_cast<int64_t>(request_.model.nodes.size());
+  work_ += steps_of_gradients * static_cast<int64_t>(request_.model.nodes.size());
   if (made.graph) made.banded = banded_dims(*made.graph);
   if (made.graph && nodes_ == 0) nodes_ = static_cast<int64_t>(made.graph->nodes.size());
   return made;
@@ -128,15 +128,16 @@ std::vector<FoundRules> Trials::dealt(const FoundRules& rules) {
   return ways;
 }
 
-ReshardPlanner& Trials::planner(Prepared& step, const Layout& layout) const {
+std::shared_ptr<GraphFacts> Trials::facts(Prepared& step, const MeshShape& mesh) const {
   std::string axes;
-  for (const MeshAxis& axis : layout.mesh.axes) axes += fmt::format("{}:{}/{} ", axis.name, axis.size, axis.stride);
-  auto& [kept, planner] = step.planners[axes];
-  if (!planner) {
-    kept = std::make_unique<Layout>(layout);
-    planner = std::make_unique<ReshardPlanner>(*step.graph, kept->mesh, request_.machine);
+  for (const MeshAxis& axis : mesh.axes) axes += fmt::format("{}:{}/{} ", axis.name, axis.size, axis.stride);
+  auto& [kept, facts] = step.meshes[axes];
+  if (!facts) {
+    kept = std::make_unique<MeshShape>(mesh);
+    const auto planner = std::make_shared<ReshardPlanner>(*step.graph, *kept, request_.machine);
+    facts = std::make_shared<GraphFacts>(*step.graph, request_.machine, planner);
   }
-  return *planner;
+  return facts;
 }
 
 std::optional<Estimate> Trials::estimate(const FoundRules& rules) {
@@ -149,14 +150,15 @@ std::optional<Estimate> Trials::estimate(const FoundRules& rules) {
 std::optional<Estimate> Trials::placed(const FoundRules& rules) {
   DiagnosticSink sink = deaf();
   const std::optional<Layout> found = layout(rules, sink);
-  work_ += static_cast<int64_t>(request_.model.nodes.size());
+  work_ += work_of_rules();
   if (!found) return {};
   Prepared& step = prepared(*found);
   if (!step.graph) return {};
-  work_ += static_cast<int64_t>(step.graph->nodes.size());
+  const std::shared_ptr<GraphFacts> of = facts(step, found->mesh);
+  const int64_t before = of->planner->work();
   const ShardedGraph graph =
-      place_once(*step.graph, for_groups(for_micro_batches(*found, step.graph->micro_batches), *step.graph),
-                 request_.machine, planner(step, *found));
+      place_once(of, for_groups(for_micro_batches(*found, step.graph->micro_batches), *step.graph));
+  work_ += of->planner->work() - before;
   const Prediction time = predict(graph);
   const double waits = time.pipeline ? time.pipeline->bubble_seconds() : 0;
   const double seconds = time.compute_seconds + time.communication_seconds + waits;
@@ -169,9 +171,10 @@ std::optional<Outcome> Trials::compiled(const FoundRules& rules) {
   if (!found) return {};
   Prepared& step = prepared(*found);
   if (!step.graph) return {};
-  work_ += passes_of_outcome * static_cast<int64_t>(step.graph->nodes.size());
-  std::optional<Compiled> made =
-      step_program(*step.graph, *found, request_.machine, request_.memory, request_.sources, sink);
+  const std::shared_ptr<GraphFacts> of = facts(step, found->mesh);
+  const int64_t before = of->planner->work();
+  std::optional<Compiled> made = step_program(of, *found, request_.memory, request_.sources, sink);
+  work_ += of->planner->work() - before + steps_of_lowering * static_cast<int64_t>(step.graph->nodes.size());
   if (!made) return {};
   return Outcome{step_cost(made->sharded(), made->program), std::move(made->entries.front().sharded.placements)};
 }

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "codegen/compile.h"
-#include "codegen/layout/reshard.h"
+#include "codegen/layout/graph_facts.h"
 #include "codegen/layout/resolve.h"
 #include "codegen/program/exposed.h"
 #include "codegen/search/found_rules.h"
@@ -56,13 +56,15 @@ class Trials {
   /// unevenly (Factor::band), of each such mask or several.
   std::vector<FoundRules> dealt(const FoundRules&);
 
-  /// Nodes that were placed and lowered so far: the same on every machine.
+  /// Steps of placing and lowering so far (ReshardPlanner::work): the same on every machine.
   int64_t work() const { return work_; }
+  int64_t work_of_estimate() const { return 3 * std::max<int64_t>(nodes_, 1) + work_of_rules(); }
   /// Sets of rules that were looked at.
   size_t tried() const { return estimates_.size() + outcomes_.size() - twice_; }
   int64_t nodes() const { return nodes_; }
 
-  static constexpr int64_t passes_of_outcome = 40;  // that an outcome costs, in walks over the graph
+  /// Of a node: to make its gradients, to lower it; in all until there is a program.
+  static constexpr int64_t steps_of_gradients = 5, steps_of_lowering = 30, steps_of_outcome = 100;
 
  private:
   /// The step up to its placements, for all layouts of which its passes ask the same.
@@ -76,11 +78,16 @@ class Trials {
     std::string others;                           // what else of the layout they read
     std::optional<Graph> graph;                   // nothing: it cannot be
     std::set<std::set<std::string>> banded = {};  // dims along which ops work on pairs beside a diagonal alone
-    std::map<std::string, std::pair<std::unique_ptr<Layout>, std::unique_ptr<ReshardPlanner>>> planners;  // by mesh
+    struct OnMesh {
+      std::unique_ptr<MeshShape> mesh;
+      std::shared_ptr<GraphFacts> facts;
+    };
+    std::map<std::string, OnMesh> meshes = {};  // by their axes
   };
   Prepared& prepared(const Layout&);
   std::string others_of(const Layout&) const;
-  ReshardPlanner& planner(Prepared&, const Layout&) const;
+  std::shared_ptr<GraphFacts> facts(Prepared&, const MeshShape&) const;
+  int64_t work_of_rules() const { return static_cast<int64_t>(request_.model.nodes.size()) / 3; }
   std::optional<Estimate> placed(const FoundRules&);
   std::optional<Outcome> compiled(const FoundRules&);
 

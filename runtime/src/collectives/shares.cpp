@@ -1,7 +1,6 @@
 #include "collectives/shares.h"
 
 #include <algorithm>
-#include <map>
 
 namespace meshrt {
 
@@ -13,20 +12,28 @@ int64_t parts_of(const Split& split) {
   return parts;
 }
 
-/// The elements of each part.
-std::vector<std::vector<IndexRange>> parts_of(int64_t size, const Split& split) {
-  std::vector<std::vector<IndexRange>> all;
+/// Where each part begins, and the last one ends.
+std::vector<int64_t> begins_of(int64_t size, const Split& split) {
   const int64_t parts = parts_of(split);
-  for (int64_t part = 0; part < parts; ++part)
-    all.push_back(ranges_at(size, split.deal, part_begin(size, split.deal, part, parts),
-                            part_begin(size, split.deal, part + 1, parts)));
-  return all;
+  std::vector<int64_t> begins(static_cast<size_t>(parts + 1));
+  const bool even = !split.deal && size % parts == 0;
+  for (int64_t part = 0; part <= parts; ++part)
+    begins[static_cast<size_t>(part)] = even ? size / parts * part : part_begin(size, split.deal, part, parts);
+  return begins;
 }
 
-int64_t elements_of(const std::vector<IndexRange>& ranges) {
-  int64_t all = 0;
-  for (const IndexRange& range : ranges) all += range.size();
-  return all;
+std::vector<int64_t> extents_of(const std::vector<int64_t>& begins) {
+  std::vector<int64_t> extents(begins.size() - 1);
+  for (size_t part = 0; part < extents.size(); ++part) extents[part] = begins[part + 1] - begins[part];
+  return extents;
+}
+
+/// visit(range) for the elements at these positions.
+template <class Visit>
+void each_range(int64_t size, const Deal& deal, int64_t begin, int64_t end, const Visit& visit) {
+  if (begin == end) return;
+  if (deal.in_order()) return visit(IndexRange{begin, end});
+  for (const IndexRange& range : ranges_at(size, deal, begin, end)) visit(range);
 }
 
 /// Elements side by side, and where they lie in their part.
@@ -35,41 +42,58 @@ struct Held {
   int64_t part, at;
 };
 
-std::vector<Held> in_order(const std::vector<std::vector<IndexRange>>& parts) {
+std::vector<Held> in_order(int64_t size, const Deal& deal, const std::vector<int64_t>& begins) {
   std::vector<Held> all;
-  for (size_t part = 0; part < parts.size(); ++part) {
+  for (size_t part = 0; part + 1 < begins.size(); ++part) {
     int64_t at = 0;
-    for (const IndexRange& range : parts[part]) {
+    each_range(size, deal, begins[part], begins[part + 1], [&](const IndexRange& range) {
       all.push_back({range, static_cast<int64_t>(part), at});
       at += range.size();
-    }
+    });
   }
-  std::ranges::sort(all, {}, &Held::range);
+  if (!deal.in_order()) std::ranges::sort(all, {}, &Held::range);
   return all;
 }
 
 }  // namespace
 
 DimShares::DimShares(const MovedDim& dim) {
-  const auto before = parts_of(dim.size, dim.before), after = parts_of(dim.size, dim.after);
-  for (const auto& part : before) before_.push_back(elements_of(part));
-  for (const auto& part : after) after_.push_back(elements_of(part));
-  const std::vector<Held> held = in_order(before);
-  for (const std::vector<IndexRange>& part : after) {
-    std::map<int64_t, Common> common;  // by part before
+  const std::vector<int64_t> before = begins_of(dim.size, dim.before), after = begins_of(dim.size, dim.after);
+  before_ = extents_of(before);
+  after_ = extents_of(after);
+  const std::vector<Held> held = in_order(dim.size, dim.before.deal, before);
+  struct Shared {
+    int64_t part;  // before
+    Stretch stretch;
+  };
+  std::vector<Shared> shared;  // of one part afterwards
+  for (size_t part = 0; part < after_.size(); ++part) {
+    shared.clear();
     int64_t at = 0;
-    for (const IndexRange& needed : part) {
+    each_range(dim.size, dim.after.deal, after[part], after[part + 1], [&](const IndexRange& needed) {
       auto has = std::ranges::upper_bound(held, needed.begin, {}, [](const Held& one) { return one.range.end; });
       for (; has != held.end() && has->range.begin < needed.end; ++has) {
         const int64_t begin = std::max(has->range.begin, needed.begin), end = std::min(has->range.end, needed.end);
-        Common& one = common.try_emplace(has->part, Common{has->part, 0, {}}).first->second;
-        one.stretches.push_back({has->at + begin - has->range.begin, at + begin - needed.begin, end - begin});
-        one.elements += end - begin;
+        shared.push_back({has->part, {has->at + begin - has->range.begin, at + begin - needed.begin, end - begin}});
       }
       at += needed.size();
+    });
+    if (!std::ranges::is_sorted(shared, {}, &Shared::part)) std::ranges::stable_sort(shared, {}, &Shared::part);
+    for (const auto& [part_before, stretch] : shared) {
+      if (common_.size() == first_.back() || common_.back().part != part_before)
+        common_.push_back({part_before, 0, {}});
+      common_.back().elements += stretch.length;
+      stretches_.push_back(stretch);
     }
-    auto& shares = shares_.emplace_back();
-    for (auto& [number, one] : common) shares.push_back(std::move(one));
+    first_.push_back(common_.size());
+  }
+  // Now that they lie where they stay:
+  size_t begin = 0;
+  for (Common& one : common_) {
+    size_t end = begin;
+    for (int64_t elements = 0; elements < one.elements; ++end) elements += stretches_[end].length;
+    one.stretches = std::span(stretches_).subspan(begin, end - begin);
+    begin = end;
   }
 }
 
@@ -135,32 +159,23 @@ int Shares::place_of_copy(int member) const {
   return static_cast<int>(std::ranges::lower_bound(copies_, own) - copies_.begin());
 }
 
-void Shares::each(const Visit& visit) const {
-  std::vector<int64_t> given(static_cast<size_t>(group_.size()), 0);
-  const auto copies = static_cast<int>(copies_.size());
-  std::vector<const Common*> shared(dims_.size());
-  for (int receiver = 0; receiver < group_.size(); ++receiver) {
-    std::vector<std::span<const Common>> needed;
-    for (size_t i = 0; i < dims_.size(); ++i) needed.push_back(shares_[i].of(part(receiver, dims_[i].after)));
-    const int own_copy = place_of_copy(receiver);
-    const std::function<void(size_t, int, int64_t)> choose = [&](size_t dim, int first, int64_t elements) {
-      if (dim < needed.size()) {
-        for (const Common& one : needed[dim]) {
-          shared[dim] = &one;
-          choose(dim + 1, first + parts_[dim][static_cast<size_t>(one.part)], elements * one.elements);
-        }
-        return;
-      }
-      int sender = first + copies_[static_cast<size_t>(own_copy)];
-      for (int i = 1; i < copies && sender != receiver; ++i)
-        if (const int other = first + copies_[static_cast<size_t>((own_copy + i) % copies)];
-            given[static_cast<size_t>(other)] < given[static_cast<size_t>(sender)])
-          sender = other;
-      if (sender != receiver) given[static_cast<size_t>(sender)] += elements;
-      visit(sender, receiver, shared);
-    };
-    choose(0, 0, 1);
-  }
+/// Of those with copies of what the part that begins with member `first` has: the receiver itself, else who gives
+/// least.
+int Shares::sender_of(int first, int receiver, int own_copy, std::span<const int64_t> given) const {
+  const auto own = copies_.begin() + own_copy;
+  int sender = first + *own;
+  if (sender == receiver) return sender;
+  const auto consider = [&](int copy) {
+    const int other = first + copy;
+    const bool better = given[static_cast<size_t>(other)] < given[static_cast<size_t>(sender)];
+    if (better) sender = other;
+    return sender == receiver;
+  };
+  for (auto copy = own + 1; copy != copies_.end(); ++copy)
+    if (consider(*copy)) return sender;
+  for (auto copy = copies_.begin(); copy != own; ++copy)
+    if (consider(*copy)) return sender;
+  return sender;
 }
 
 std::vector<int64_t> Shares::held_before(int member) const {
