@@ -18,10 +18,14 @@
 namespace mesh {
 namespace {
 
-/// Lints say nothing of what is only tried.
+constexpr std::string_view no_effect = "unused_layout_rule";
+constexpr Span of_tried{1, 0, 0};  // where rules stand that are only tried
+
+/// Lints say nothing of what is only tried, but that a rule has no effect.
 DiagnosticSink deaf() {
   DiagnosticSink sink;
-  for (const Lint& lint : known_lints()) sink.set_lint_level(lint.name, LintLevel::allow);
+  for (const Lint& lint : known_lints())
+    sink.set_lint_level(lint.name, lint.name == no_effect ? LintLevel::warn : LintLevel::allow);
   return sink;
 }
 
@@ -59,8 +63,13 @@ std::set<std::set<std::string>> banded_dims(const Graph& graph) {
 Trials::Trials(const SearchRequest& request) : request_(request) {}
 
 std::optional<Layout> Trials::layout(const FoundRules& rules, DiagnosticSink& sink) {
-  const ast::Rules written = to_ast(rules, Span{1, 0, 0});
-  return resolve_layout(request_.program, request_.model, request_.options, request_.sources, sink, &written);
+  const ast::Rules written = to_ast(rules, of_tried);
+  std::optional<Layout> made =
+      resolve_layout(request_.program, request_.model, request_.options, request_.sources, sink, &written);
+  const bool in_vain = std::ranges::any_of(
+      sink.diagnostics(), [](const Diagnostic& one) { return one.code == no_effect && one.span() == of_tried; });
+  if (in_vain) made.reset();
+  return made;
 }
 
 bool Trials::legal(const FoundRules& rules) {

@@ -43,8 +43,8 @@ class Trials {
  public:
   explicit Trials(const SearchRequest&);
 
-  /// The layout with these rules in place of `auto`. Nothing where a rule means nothing or two of them clash, which
-  /// goes to the sink.
+  /// The layout with these rules in place of `auto`. Nothing where a rule means nothing, has no effect, or two of
+  /// them clash, which goes to the sink.
   std::optional<Layout> layout(const FoundRules&, DiagnosticSink&);
   bool legal(const FoundRules&);
   /// Nothing for rules that no layout may have.
