@@ -62,6 +62,13 @@ std::set<std::set<std::string>> banded_dims(const Graph& graph) {
 
 Trials::Trials(const SearchRequest& request) : request_(request) {}
 
+int64_t Trials::work() const {
+  int64_t all = work_;
+  for (const Prepared& step : prepared_)
+    for (const auto& [axes, on_mesh] : step.meshes) all += on_mesh.facts->planner->work();
+  return all;
+}
+
 std::optional<Layout> Trials::layout(const FoundRules& rules, DiagnosticSink& sink) {
   const ast::Rules written = to_ast(rules, of_tried);
   std::optional<Layout> made =
@@ -163,11 +170,8 @@ std::optional<Estimate> Trials::placed(const FoundRules& rules) {
   if (!found) return {};
   Prepared& step = prepared(*found);
   if (!step.graph) return {};
-  const std::shared_ptr<GraphFacts> of = facts(step, found->mesh);
-  const int64_t before = of->planner->work();
-  const ShardedGraph graph =
-      place_once(of, for_groups(for_micro_batches(*found, step.graph->micro_batches), *step.graph));
-  work_ += of->planner->work() - before;
+  const ShardedGraph graph = place_once(facts(step, found->mesh),
+                                        for_groups(for_micro_batches(*found, step.graph->micro_batches), *step.graph));
   const Prediction time = predict(graph);
   const double waits = time.pipeline ? time.pipeline->bubble_seconds() : 0;
   const double seconds = time.compute_seconds + time.communication_seconds + waits;
@@ -180,10 +184,9 @@ std::optional<Outcome> Trials::compiled(const FoundRules& rules) {
   if (!found) return {};
   Prepared& step = prepared(*found);
   if (!step.graph) return {};
-  const std::shared_ptr<GraphFacts> of = facts(step, found->mesh);
-  const int64_t before = of->planner->work();
-  std::optional<Compiled> made = step_program(of, *found, request_.memory, request_.sources, sink);
-  work_ += of->planner->work() - before + steps_of_lowering * static_cast<int64_t>(step.graph->nodes.size());
+  work_ += steps_of_lowering * static_cast<int64_t>(step.graph->nodes.size());
+  std::optional<Compiled> made =
+      step_program(facts(step, found->mesh), *found, request_.memory, request_.sources, sink);
   if (!made) return {};
   return Outcome{step_cost(made->sharded(), made->program), std::move(made->entries.front().sharded.placements)};
 }

@@ -57,7 +57,7 @@ class Trials {
   std::vector<FoundRules> dealt(const FoundRules&);
 
   /// Steps of placing and lowering so far (ReshardPlanner::work): the same on every machine.
-  int64_t work() const { return work_; }
+  int64_t work() const;
   int64_t work_of_estimate() const { return 3 * std::max<int64_t>(nodes_, 1) + work_of_rules(); }
   /// Sets of rules that were looked at.
   size_t tried() const { return estimates_.size() + outcomes_.size() - twice_; }
@@ -96,7 +96,7 @@ class Trials {
   std::map<FoundRules, std::optional<Estimate>> estimates_;
   std::map<FoundRules, std::optional<Outcome>> outcomes_;
   size_t twice_ = 0;
-  int64_t work_ = 0, nodes_ = 0;
+  int64_t work_ = 0, nodes_ = 0;  // of work what is not done by a planner
 };
 
 }  // namespace mesh
