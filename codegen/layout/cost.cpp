@@ -28,11 +28,11 @@ double collective_seconds(const Machine& machine, const MeshShape& mesh, const s
                           CollectiveKind kind, int64_t sent, int64_t members) {
   const int64_t group = members > 0 ? members : mesh.size(axes);
   if (!sends(kind) || group == 1) return 0;
-  return meeting_seconds(machine, mesh, axes) + transfer_seconds(machine, mesh, axes, kind, sent, members);
+  return meeting_seconds(machine, mesh, axes, usual_work) + transfer_seconds(machine, mesh, axes, kind, sent, members);
 }
 
-double meeting_seconds(const Machine& machine, const MeshShape& mesh, const std::vector<AxisId>& axes) {
-  return 1e-6 * links_of(machine, mesh, axes).meeting_us;
+double meeting_seconds(const Machine& machine, const MeshShape& mesh, const std::vector<AxisId>& axes, double work) {
+  return links_of(machine, mesh, axes).meetings.seconds(work);
 }
 
 double transfer_seconds(const Machine& machine, const MeshShape& mesh, const std::vector<AxisId>& axes,

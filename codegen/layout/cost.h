@@ -11,13 +11,13 @@
 
 namespace mesh {
 
-/// Predicted time of a call: ranks wait until all have come to it, then it is under way. `members`: of the ranks over
-/// these axes only so many take part; 0: all.
+/// Predicted time of a call: ranks wait until all have come to it from usual work, then it is under way. `members`: of
+/// the ranks over these axes only so many take part; 0: all.
 double collective_seconds(const Machine&, const MeshShape&, const std::vector<AxisId>& axes, CollectiveKind,
                           int64_t sent_bytes, int64_t members = 0);
-/// How long ranks wait for one another in a call after so much work or more; after less they wait in proportion.
-double meeting_seconds(const Machine&, const MeshShape&, const std::vector<AxisId>& axes);
-constexpr double work_of_a_whole_meeting = 1e-3;  // seconds
+/// How long ranks wait for one another in a call after so many seconds of work.
+double meeting_seconds(const Machine&, const MeshShape&, const std::vector<AxisId>& axes, double work);
+constexpr double usual_work = 1e-3;  // where it is not known
 
 /// How long it is under way: rounds times latency plus the bytes that a rank sends over bandwidth, by whether the
 /// group's ranks share a host.

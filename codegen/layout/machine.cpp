@@ -5,6 +5,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -98,6 +99,27 @@ class Reader {
     };
   }
 
+  /// A number of microseconds after a millisecond of work, or one for each of some times: `{ 100us: 20, 1ms: 90 }`.
+  std::function<void(const YAML::Node&)> meetings(Meetings& to) {
+    return [this, &to](const YAML::Node& node) {
+      Meetings read;
+      if (!node.IsMap()) {
+        read.points.push_back({1e3, 0});
+        number(read.points.front().wait_us)(node);
+      }
+      for (const auto& entry : node.IsMap() ? node : YAML::Node(YAML::NodeType::Map)) {
+        const std::optional<double> work = microseconds(entry.first.Scalar());
+        if (!work) fail(entry.first, "a time of work is expected here: 100us, 1ms");
+        else if (!read.points.empty() && *work <= read.points.back().work_us)
+          fail(entry.first, "times of work grow from one to the next");
+        read.points.push_back({work.value_or(1), 0});
+        number(read.points.back().wait_us)(entry.second);
+      }
+      if (!read.points.empty()) to = std::move(read);
+      else fail(node, "at least one time of work is expected here: { 1ms: 90 }");
+    };
+  }
+
   std::function<void(const YAML::Node&)> send(Links& to) {
     return [this, &to](const YAML::Node& node) {
       to.send = Link{};
@@ -111,6 +133,15 @@ class Reader {
       if (node.IsScalar() && YAML::convert<int64_t>::decode(node, value) && value > 0) to = value;
       else fail(node, "a whole number from 1 is expected here");
     };
+  }
+
+  static std::optional<double> microseconds(const std::string& text) {
+    double number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const std::string_view unit(end, text.data() + text.size());
+    const double of_unit = unit == "us" ? 1 : unit == "ms" ? 1e3 : unit == "s" ? 1e6 : 0;
+    if (error != std::errc() || !(number > 0) || of_unit == 0 || !std::isfinite(number)) return {};
+    return number * of_unit;
   }
 
   /// The last point's size and time are more than those of the one before.
@@ -145,6 +176,16 @@ double Rate::seconds(double bytes) const {
   const Point &low = *std::prev(above), &high = *above;
   const double part = (bytes - static_cast<double>(low.bytes)) / static_cast<double>(high.bytes - low.bytes);
   return at(low) + part * (at(high) - at(low));
+}
+
+double Meetings::seconds(double work) const {
+  Point low{0, 0};
+  for (const Point& high : points) {
+    const double part = (1e6 * work - low.work_us) / (high.work_us - low.work_us);
+    if (part <= 1) return 1e-6 * (low.wait_us + part * (high.wait_us - low.wait_us));
+    low = high;
+  }
+  return 1e-6 * low.wait_us;
 }
 
 double Rate::fastest() const { return std::ranges::max(points, {}, &Point::gbs).gbs; }
@@ -186,14 +227,14 @@ std::optional<Machine> read_machine(const std::string& path, SourceMap& sources,
                                                   {"latency_us", read.number(machine.node.together.latency_us)},
                                                   {"gbs", read.rate(machine.node.together.gbs)},
                                                   {"send", read.send(machine.node)},
-                                                  {"meeting_us", read.number(machine.node.meeting_us)},
+                                                  {"meeting_us", read.meetings(machine.node.meetings)},
                                                   {"memory_gib", read.number(machine.node_memory_gib)}});
                                   }},
                                  {"network", [&](const YAML::Node& n) {
                                     read.keys(n, {{"latency_us", read.number(machine.network.together.latency_us)},
                                                   {"gbs", read.rate(machine.network.together.gbs)},
                                                   {"send", read.send(machine.network)},
-                                                  {"meeting_us", read.number(machine.network.meeting_us)}});
+                                                  {"meeting_us", read.meetings(machine.network.meetings)}});
                                   }}});
   } catch (const YAML::Exception& problem) {
     sink.error("E0602", span_at(sources, *file, problem.mark), "this is not the YAML of a machine description")

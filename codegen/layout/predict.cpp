@@ -70,12 +70,14 @@ class Predictor {
   /// What goes round meets while its op works on it.
   static bool meets(const PlannedCollective& one) { return sends(one.kind) && one.kind != CollectiveKind::ring; }
 
-  /// Ranks that have worked for less than a millisecond also come less far apart.
+  /// Ranks that have worked for longer come further apart than after usual work, after less they come closer.
   void meets_after(double work, PlannedCollective& call) {
-    const double meeting = meeting_seconds(sharded_.machine, sharded_.layout.mesh, call.axes),
-                 spared = meeting * std::max(0.0, 1 - work / work_of_a_whole_meeting);
-    call.seconds -= spared;
-    result_.communication_seconds -= spared * static_cast<double>(call.count);
+    const auto meeting = [&](double after) {
+      return meeting_seconds(sharded_.machine, sharded_.layout.mesh, call.axes, after);
+    };
+    const double more = meeting(work) - meeting(usual_work);
+    call.seconds += more;
+    result_.communication_seconds += more * static_cast<double>(call.count);
   }
 
   void collective(const Node& node, uint32_t index, int64_t times) {

@@ -130,6 +130,7 @@ Layout for_micro_batches(const Layout& layout, const MicroBatches& parts) {
 bool may_split(const Layout& layout, const std::vector<DimId>& dims, DimId dim, DimId beside) {
   const auto splits = [&](DimId of, AxisId axis, const std::vector<DimId>& among) {
     return std::ranges::any_of(layout.rules, [&](const Rule& rule) {
+      if (rule.scope != RuleScope::general && rule.scope != RuleScope::activations) return false;
       const bool kept = std::ranges::any_of(rule.unless, [&](DimId one) { return has(among, one); });
       return contains(rule.axes, axis) && has(rule.dims, of) && !kept;
     });

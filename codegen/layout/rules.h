@@ -32,7 +32,7 @@ Layout for_micro_batches(const Layout&, const MicroBatches&);
 bool lies_under(const Glob& in, const std::string& path);
 
 /// Whether some rule gives `dim` to an axis, for any value with these dims, to which none gives `beside` of any value
-/// (unset: to any).
+/// (unset: to any): a rule for all values or for activations, since others leave what a step computes as it is.
 bool may_split(const Layout&, const std::vector<DimId>& dims, DimId dim, DimId beside = {});
 
 /// How strongly a rule speaks of `dim` of a value: the largest rank wins; nothing where it does not concern it.

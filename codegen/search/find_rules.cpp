@@ -9,7 +9,7 @@ namespace mesh {
 namespace {
 
 constexpr double same_time = 1e-9;      // of two steps, relative
-constexpr double worth_a_rule = 1e-3;   // of a step's time
+constexpr double worth_a_rule = 1e-2;   // of a step's time: predictions are no surer
 constexpr double share_of_all = 0.45;   // of the work, for going through a whole space
 constexpr double share_of_seeds = 0.4;  // the first sets, axis by axis
 constexpr size_t beam = 5, rounds_in_vain = 2, most_compiled = 20, most_neighbours = 12, sets_in_vain = 4;

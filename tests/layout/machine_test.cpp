@@ -46,7 +46,20 @@ TEST(Machine, RanksMeetOnceACallWhateverItsRounds) {
   EXPECT_DOUBLE_EQ(call(CollectiveKind::all_reduce), 200e-6 + 4 * 3e-6 + 1e-4);
   EXPECT_DOUBLE_EQ(call(CollectiveKind::all_gather), 200e-6 + 2 * 3e-6 + 1e-4);
   EXPECT_DOUBLE_EQ(transfer_seconds(machine, mesh, {0}, CollectiveKind::permute, 1'000'000), 3e-6 + 1e-4);
-  EXPECT_DOUBLE_EQ(machine.network.meeting_us, 0);
+  EXPECT_DOUBLE_EQ(machine.network.meetings.seconds(1), 0);
+}
+
+TEST(Machine, RanksWaitLongerForOneAnotherAfterLongerWork) {
+  const Meetings one = read("node: { meeting_us: 200 }").node.meetings;
+  EXPECT_DOUBLE_EQ(one.seconds(0), 0);
+  EXPECT_DOUBLE_EQ(one.seconds(0.25e-3), 50e-6);
+  EXPECT_DOUBLE_EQ(one.seconds(1e-3), 200e-6);
+  EXPECT_DOUBLE_EQ(one.seconds(1), 200e-6);
+  const Meetings several = read("node: { meeting_us: { 100us: 20, 1ms: 110, 0.01s: 200 } }").node.meetings;
+  EXPECT_DOUBLE_EQ(several.seconds(50e-6), 10e-6);
+  EXPECT_DOUBLE_EQ(several.seconds(550e-6), 65e-6);
+  EXPECT_DOUBLE_EQ(several.seconds(5.5e-3), 155e-6);
+  EXPECT_DOUBLE_EQ(several.seconds(20e-3), 200e-6);
 }
 
 }  // namespace

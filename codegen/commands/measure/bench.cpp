@@ -19,7 +19,8 @@ using meshrt::Rank;
 
 constexpr int64_t rows = 512, inner = 1536, cols = 384;  // of a product: those of a layer of a small Transformer
 // Between two calls: products of some rows that take a millisecond together, again and again.
-constexpr int64_t rows_between = 8, works = 48;
+constexpr int64_t rows_between = 8, most_works = 48, least_works = 8;
+constexpr double seconds_of_works = 48e-3;
 // Of attention: a few sequences of a small Transformer.
 constexpr int64_t sequences = 8, positions = 128, heads = 4, head = 32;
 constexpr int64_t row = heads * head, values = sequences * positions * row;
@@ -168,8 +169,9 @@ CallBench::CallBench(Rank& rank, Bench& bench, meshrt::Axis axis) : bench_(bench
   }
 }
 
-double CallBench::all_reduce_after_work() {
+double CallBench::all_reduce_after(double work) {
   Places& plans = all_reduces_.front();
+  const int64_t works = std::clamp(static_cast<int64_t>(seconds_of_works / work), least_works, most_works);
   int64_t products = 1;  // of a work
   const auto seconds = [&](bool meet) {
     return bench_.slowest([&] {
@@ -179,7 +181,7 @@ double CallBench::all_reduce_after_work() {
       }
     });
   };
-  products = std::max<int64_t>(1, std::llround(work_of_a_whole_meeting * static_cast<double>(works) / seconds(false)));
+  products = std::max<int64_t>(1, std::llround(work * static_cast<double>(works) / seconds(false)));
   const double apart = seconds(false);
   return (seconds(true) - apart) / static_cast<double>(works);
 }

@@ -60,8 +60,9 @@ class CallBench {
   /// Seconds of one call with the size of this index.
   double all_reduce(size_t index) { return seconds(all_reduces_[index], index); }
   double send(size_t index) { return seconds(sends_[index], index); }
-  /// Seconds that the smallest all-reduce adds to the work before it, of which the call itself takes some.
-  double all_reduce_after_work();
+  /// Seconds that the smallest all-reduce adds to so many seconds of work before it, of which the call itself takes
+  /// some.
+  double all_reduce_after(double work);
 
  private:
   /// A call of one size from several places: a step's next value is none that the caches still have.

@@ -41,16 +41,36 @@ std::string rates_text(const MeasuredCalls& calls) {
   return rates_text(rate);
 }
 
+/// "100us", "1ms"
+std::string work_text(double work_us) {
+  return work_us < 1000 ? fmt::format("{:g}us", work_us) : fmt::format("{:g}ms", work_us / 1000);
+}
+
+/// "100us: 29, 1ms: 90"
+std::string meetings_text(const Meetings& meetings) {
+  std::string text;
+  for (const Meetings::Point& one : meetings.points)
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", work_text(one.work_us), digits(one.wait_us));
+  return text;
+}
+
+Json meetings_json(const Meetings& meetings) {
+  Json json = Json::object();
+  for (const Meetings::Point& one : meetings.points) json[work_text(one.work_us)] = one.wait_us;
+  return json;
+}
+
 /// The keys of a link, each on a line of its own.
 std::string link_text(const MeasuredLink& link) {
   const auto keys = [](const char* before, const MeasuredCalls& calls) {
     return fmt::format("{0}latency_us: {1}\n{0}gbs: {2}\n", before, digits(calls.latency_us), rates_text(calls));
   };
   const std::string meeting =
-      link.meeting_us > 0
-          ? fmt::format("  meeting_us: {}   # that ranks wait for one another in a call after 1 ms of work\n",
-                        digits(link.meeting_us))
-          : "";
+      link.meetings.points.empty()
+          ? ""
+          : fmt::format(
+                "  meeting_us: {{ {} }}   # that ranks wait for one another in a call, by their work before it\n",
+                meetings_text(link.meetings));
   return keys("  ", link.all_reduce) + meeting + "  send:\n" + keys("    ", link.send);
 }
 
@@ -81,7 +101,7 @@ Json link_json(const Link& link) { return {{"latency_us", link.latency_us}, {"gb
 Json links_json(const Links& links) {
   Json json = link_json(links.together);
   if (links.send) json["send"] = link_json(*links.send);
-  if (links.meeting_us > 0) json["meeting_us"] = links.meeting_us;
+  if (!links.meetings.points.empty()) json["meeting_us"] = meetings_json(links.meetings);
   return json;
 }
 
@@ -147,7 +167,10 @@ std::string what_was_found(const Measured& found) {
     add_rows(rows, "send between hosts", found.network->send);
   }
   const auto add_meeting = [&](const char* who, const std::optional<MeasuredLink>& link) {
-    if (link) rows.push_back({fmt::format("{} meet after work", who), "", digits(link->meeting_us) + " us", ""});
+    if (!link) return;
+    for (const Meetings::Point& one : link->meetings.points)
+      rows.push_back({&one == &link->meetings.points.front() ? fmt::format("{} meet after work", who) : "",
+                      work_text(one.work_us), digits(one.wait_us) + " us", ""});
   };
   add_meeting("ranks of a host", found.node);
   add_meeting("hosts", found.network);
@@ -174,7 +197,7 @@ Json measured_json(const Measured& found, const std::string& name, const std::st
             {"spread", found.spread}};
   const auto link = [](const MeasuredLink& one) -> Json {
     return {{"ranks", one.ranks},
-            {"meeting_us", one.meeting_us},
+            {"meeting_us", meetings_json(one.meetings)},
             {"all_reduce", calls_json(one.all_reduce)},
             {"send", calls_json(one.send)}};
   };
@@ -202,11 +225,12 @@ std::string machine_text(const Machine& machine) {
                                machine.node_memory_gib > 0 ? fmt::format(", {:g} GiB", machine.node_memory_gib) : "")});
   rows.push_back({"  on a host", link_text(machine.node.together)});
   if (machine.node.send) rows.push_back({"  a send on it", link_text(*machine.node.send)});
-  if (machine.node.meeting_us > 0) rows.push_back({"  ranks meet in", fmt::format("{:g} us", machine.node.meeting_us)});
+  if (!machine.node.meetings.points.empty())
+    rows.push_back({"  ranks meet", "in us, by their work: " + meetings_text(machine.node.meetings)});
   rows.push_back({"  between hosts", link_text(machine.network.together)});
   if (machine.network.send) rows.push_back({"  a send between", link_text(*machine.network.send)});
-  if (machine.network.meeting_us > 0)
-    rows.push_back({"  hosts meet in", fmt::format("{:g} us", machine.network.meeting_us)});
+  if (!machine.network.meetings.points.empty())
+    rows.push_back({"  hosts meet", "in us, by their work: " + meetings_text(machine.network.meetings)});
   return text + in_columns(rows);
 }
 

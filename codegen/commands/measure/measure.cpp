@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "codegen/commands/measure/bench.h"
@@ -86,10 +87,11 @@ Rate memory_rates(const Times& times) {
 class LinkBench {
  public:
   LinkBench(Rank& rank, Bench& bench, meshrt::Axis axis)
-      : calls_(rank, bench, axis), reduces_(CallBench::count), sends_(CallBench::count) {}
+      : calls_(rank, bench, axis), reduces_(CallBench::count), sends_(CallBench::count), after_work_(works.size()) {}
 
   void turn(bool counts) {
-    if (const double after_work = calls_.all_reduce_after_work(); counts) after_work_.push_back(after_work);
+    for (size_t i = 0; i < works.size(); ++i)
+      if (const double after = calls_.all_reduce_after(works[i]); counts) after_work_[i].push_back(after);
     for (size_t i = 0; i < CallBench::count; ++i) {
       const double reduce = calls_.all_reduce(i), send = calls_.send(i);
       if (!counts) continue;
@@ -100,15 +102,27 @@ class LinkBench {
 
   MeasuredLink result() const {
     const double k = calls_.ranks();
-    const double meeting = std::max(0.0, median(after_work_) - median(reduces_.front()));
     return {calls_.ranks(), calls_of(reduces_, 2 * (k - 1) / k, 2 * std::ceil(std::log2(k))), calls_of(sends_, 1, 1),
-            1e6 * meeting};
+            meetings()};
   }
 
  private:
+  static constexpr std::array works{100e-6, 1e-3, 10e-3};  // seconds, to a step's whole forward pass
+
+  /// After longer work ranks wait no less, whatever the noise.
+  Meetings meetings() const {
+    Meetings found;
+    double wait = 0;
+    for (size_t i = 0; i < works.size(); ++i) {
+      wait = std::max(wait, median(after_work_[i]) - median(reduces_.front()));
+      if (wait > 0) found.points.push_back({1e6 * works[i], 1e6 * wait});
+    }
+    return found;
+  }
+
   CallBench calls_;
   Times reduces_, sends_;
-  std::vector<double> after_work_;
+  Times after_work_;  // by work
 };
 
 }  // namespace

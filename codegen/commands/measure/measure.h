@@ -27,7 +27,7 @@ struct MeasuredCalls {
 struct MeasuredLink {
   int ranks;  // of a group
   MeasuredCalls all_reduce, send;
-  double meeting_us;  // that ranks which come from work wait for one another
+  Meetings meetings;
 };
 
 struct Measured {
