@@ -10,6 +10,7 @@ namespace {
 
 constexpr double same_time = 1e-9;      // of two steps, relative
 constexpr double worth_a_rule = 1e-2;   // of a step's time: predictions are no surer
+constexpr double worth_in_room = 5e-2;  // of a rank's memory, where the time is nearly the same
 constexpr double share_of_all = 0.45;   // of the work, for going through a whole space
 constexpr double share_of_seeds = 0.4;  // the first sets, axis by axis
 constexpr size_t beam = 5, rounds_in_vain = 2, most_compiled = 20, most_neighbours = 12, sets_in_vain = 4;
@@ -311,13 +312,14 @@ std::optional<FoundSet> find_rules(Trials& trials, const Choices& choices, std::
 }
 
 FoundSet smallest(Trials& trials, std::optional<int64_t> memory, FoundSet found) {
-  const double best = found.outcome.seconds;
+  const double best = found.outcome.seconds, room = static_cast<double>(found.outcome.memory) * (1 + worth_in_room);
   const auto as_good = [&](const FoundRules& rules) {
     const Outcome* other = trials.outcome(rules);
     if (other == nullptr) return false;
     if (other->placements == found.outcome.placements) return true;
     const bool fits = !memory || other->memory <= std::max(*memory, found.outcome.memory);
-    const double worse = found.proved ? same_time : worth_a_rule;
+    const bool needs_more = static_cast<double>(other->memory) > room;
+    const double worse = found.proved || needs_more ? same_time : worth_a_rule;
     return fits && other->seconds <= best * (1 + worse);
   };
   const auto take = [&](FoundRules rules) {
