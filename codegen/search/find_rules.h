@@ -17,7 +17,7 @@ struct FoundSet {
 std::optional<FoundSet> find_rules(Trials&, const Choices&, std::optional<int64_t> memory, int64_t work);
 
 /// Without the rules, and the words of rules, that do not change a placement, or make the step no faster; where nothing
-/// is proved, not by a thousandth.
+/// is proved, not by a hundredth, unless a rank has more room with them.
 FoundSet smallest(Trials&, std::optional<int64_t> memory, FoundSet);
 
 }  // namespace mesh

@@ -74,13 +74,14 @@ TEST(Ring, nobody_holds_more_than_parts_of_the_keys) {
   EXPECT_GT(with_keys, 0u);
 }
 
-// Neither keys nor values are without `batch`, so that the rule for keys speaks of nothing.
-TEST(Ring, a_rule_for_other_keys_leaves_attention_one_op) {
+/// Where attention is one op, no value has both.
+void expect_no_scores(const std::string& rules) {
+  SCOPED_TRACE(rules);
   CompileRequest request;
   request.files = {GPT, "beside"};
   request.layout = "beside";
   SourceMap sources;
-  sources.add("beside", "mesh pair { all: 2 }\nlayout beside on pair { batch -> all; key -> all unless batch }\n");
+  sources.add("beside", "mesh pair { all: 2 }\nlayout beside on pair { batch -> all; " + rules + " }\n");
   DiagnosticSink sink;
   const std::optional<Compiled> result = compile(request, sources, sink);
   ASSERT_TRUE(result);
@@ -91,6 +92,14 @@ TEST(Ring, a_rule_for_other_keys_leaves_attention_one_op) {
     };
     EXPECT_FALSE(has("seq") && has("key")) << buffer.name;
   }
+}
+
+// Neither keys nor values are without `batch`, so that the rule for keys speaks of nothing.
+TEST(Ring, a_rule_for_other_keys_leaves_attention_one_op) { expect_no_scores("key -> all unless batch"); }
+
+TEST(Ring, rules_for_parameters_alone_leave_attention_one_op) {
+  for (const char* scope : {"params", "grads", "optimizer"})
+    expect_no_scores(std::string(scope) + " { head_dim -> all }");
 }
 
 CompileRequest request_of(const char* model, const char* layout, int64_t ranks, const char* positions) {
