@@ -72,6 +72,7 @@ std::shared_ptr<const PricedStrategies> GraphFacts::strategies(const OpContext& 
   const size_t hash = hash_of(op);
   for (size_t i = 0; i < met.hashes.size(); ++i)
     if (met.hashes[i] == hash && met.surroundings[i] == op) return met.strategies[i];
+  std::shared_ptr<const PricedStrategies> made = priced();
   if (met.hashes.size() < most_met) {
     met.next = met.hashes.size();
     met.hashes.emplace_back();
@@ -81,7 +82,7 @@ std::shared_ptr<const PricedStrategies> GraphFacts::strategies(const OpContext& 
   const size_t at = met.next++ % most_met;
   met.hashes[at] = hash;
   met.surroundings[at] = op;
-  return met.strategies[at] = priced();
+  return met.strategies[at] = std::move(made);
 }
 
 }  // namespace mesh
