@@ -83,18 +83,16 @@ class Reader {
   std::function<void(const YAML::Node&)> rate(Rate& to) {
     return [this, &to](const YAML::Node& node) {
       Rate read;
-      if (!node.IsMap()) {
-        read.points.push_back({1, 0});
-        number(read.points.front().gbs)(node);
-      }
-      for (const auto& entry : node.IsMap() ? node : YAML::Node(YAML::NodeType::Map)) {
-        const std::optional<int64_t> bytes = parse_bytes(entry.first.Scalar());
-        if (!bytes) fail(entry.first, "a size is expected here: 64KiB, 1MiB");
-        read.points.push_back({bytes.value_or(1), 0});
-        number(read.points.back().gbs)(entry.second);
-        if (bytes) grows(entry.first, read.points);
-      }
-      if (!read.points.empty()) to = std::move(read);
+      const auto point = [&](const YAML::Node* size) -> double& {
+        const std::optional<int64_t> bytes = size ? parse_bytes(size->Scalar()) : 1;
+        if (!bytes) fail(*size, "a size is expected here: 64KiB, 1MiB");
+        read.points.push_back({bytes.value_or(0), 0});
+        return read.points.back().gbs;
+      };
+      const auto check = [&](const YAML::Node& size) {
+        if (read.points.back().bytes > 0) grows(size, read.points);
+      };
+      if (numbers(node, point, check)) to = std::move(read);
       else fail(node, "at least one size is expected here: { 1MiB: 5 }");
     };
   }
@@ -103,19 +101,15 @@ class Reader {
   std::function<void(const YAML::Node&)> meetings(Meetings& to) {
     return [this, &to](const YAML::Node& node) {
       Meetings read;
-      if (!node.IsMap()) {
-        read.points.push_back({1e3, 0});
-        number(read.points.front().wait_us)(node);
-      }
-      for (const auto& entry : node.IsMap() ? node : YAML::Node(YAML::NodeType::Map)) {
-        const std::optional<double> work = microseconds(entry.first.Scalar());
-        if (!work) fail(entry.first, "a time of work is expected here: 100us, 1ms");
+      const auto point = [&](const YAML::Node* time) -> double& {
+        const std::optional<double> work = time ? microseconds(time->Scalar()) : 1e3;
+        if (!work) fail(*time, "a time of work is expected here: 100us, 1ms");
         else if (!read.points.empty() && *work <= read.points.back().work_us)
-          fail(entry.first, "times of work grow from one to the next");
-        read.points.push_back({work.value_or(1), 0});
-        number(read.points.back().wait_us)(entry.second);
-      }
-      if (!read.points.empty()) to = std::move(read);
+          fail(*time, "times of work grow from one to the next");
+        read.points.push_back({work.value_or(0), 0});
+        return read.points.back().wait_us;
+      };
+      if (numbers(node, point, [](const YAML::Node&) {})) to = std::move(read);
       else fail(node, "at least one time of work is expected here: { 1ms: 90 }");
     };
   }
@@ -133,6 +127,18 @@ class Reader {
       if (node.IsScalar() && YAML::convert<int64_t>::decode(node, value) && value > 0) to = value;
       else fail(node, "a whole number from 1 is expected here");
     };
+  }
+
+  /// Reads each number of a map to where `point` of its key says, or one alone as that of null; then `check` of the
+  /// key. False for an empty map.
+  template <class Point, class Check>
+  bool numbers(const YAML::Node& node, const Point& point, const Check& check) {
+    if (!node.IsMap()) number(point(nullptr))(node);
+    for (const auto& entry : node.IsMap() ? node : YAML::Node(YAML::NodeType::Map)) {
+      number(point(&entry.first))(entry.second);
+      check(entry.first);
+    }
+    return !node.IsMap() || node.size() > 0;
   }
 
   static std::optional<double> microseconds(const std::string& text) {
