@@ -1,11 +1,12 @@
 // attention.h: exact attention, softmax(scale q kᵀ) v, forward and backward, without ever holding a score matrix:
 // scores exist as a strip of rows, tiles that the mask hides are skipped, and only the log of each row's sum is kept
-// for backward. The operands of its products may be bf16: what comes of them, and what it computes with beside them, is
-// f32 then, but weights and the gradients of scores are rounded to bf16 where a product reads them.
+// for backward. The operands of its products may be bf16 or f16: what comes of them, and what it computes with beside
+// them, is f32 then, but weights and the gradients of scores are rounded to that type where a product reads them.
 #pragma once
 #include <cstdint>
 
 #include "meshrt/bfloat16.h"
+#include "meshrt/float16.h"
 
 namespace meshrt {
 
@@ -63,8 +64,10 @@ void attention_backward(const AttentionShape& shape, const AttentionBackward<T, 
 extern template void attention(const AttentionShape&, const AttentionForward<float>&);
 extern template void attention(const AttentionShape&, const AttentionForward<double>&);
 extern template void attention(const AttentionShape&, const AttentionForward<float, Bfloat16>&);
+extern template void attention(const AttentionShape&, const AttentionForward<float, Float16>&);
 extern template void attention_backward(const AttentionShape&, const AttentionBackward<float>&);
 extern template void attention_backward(const AttentionShape&, const AttentionBackward<double>&);
 extern template void attention_backward(const AttentionShape&, const AttentionBackward<float, Bfloat16>&);
+extern template void attention_backward(const AttentionShape&, const AttentionBackward<float, Float16>&);
 
 }  // namespace meshrt

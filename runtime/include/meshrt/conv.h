@@ -1,16 +1,17 @@
 // conv.h: convolution, and what its gradients are: of the three tensors that it relates any one from the two others.
 //   x [batch, wide.., groups, in], w [kernel.., groups, in, out], y [batch, narrow.., groups, out], row-major:
 //   y = sum over k and in of x * w at the wide element that the window meets (window.h).
-// Tensors of another type `In` are bf16, and the result is f32, in which products of two of them are exact and added
-// up. By our own kernels a sum is one chain of fused multiply-adds in order of k, then of channels (of `conv_weights`
-// in order of batch, then of the narrow element): its bits do not depend on which parts of the dims a rank holds.
-// oneDNN, which runs what it is measured faster at (conv_choice.cpp; MESHRT_CONV=own or onednn overrides), gives the
-// same bits for the same extents alone, on any number of threads.
+// Tensors of another type `In` are bf16 or f16, and the result is f32, in which products of two of them are exact and
+// added up. By our own kernels a sum is one chain of fused multiply-adds in order of k, then of channels (of
+// `conv_weights` in order of batch, then of the narrow element): its bits do not depend on which parts of the dims a
+// rank holds. oneDNN, which runs what it is measured faster at (conv_choice.cpp; MESHRT_CONV=own or onednn overrides),
+// gives the same bits for the same extents alone, on any number of threads.
 #pragma once
 #include <cstdint>
 #include <string>
 
 #include "meshrt/bfloat16.h"
+#include "meshrt/float16.h"
 #include "meshrt/window.h"
 
 namespace meshrt {
@@ -49,10 +50,16 @@ extern template void conv_weights(const WindowDim&, const WindowDim&, const Wind
                                   const double*, const double*, double*);
 extern template void conv(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&, const Bfloat16*,
                           const Bfloat16*, float*);
+extern template void conv(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&, const Float16*,
+                          const Float16*, float*);
 extern template void conv_transpose(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&,
                                     const Bfloat16*, const Bfloat16*, float*);
+extern template void conv_transpose(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&,
+                                    const Float16*, const Float16*, float*);
 extern template void conv_weights(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&,
                                   const Bfloat16*, const Bfloat16*, float*);
+extern template void conv_weights(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&,
+                                  const Float16*, const Float16*, float*);
 
 /// Which implementations run, for messages and for ranks to compare: "own avx2", "oneDNN 2.6.3 avx2" or
 /// "own avx2, where it is faster oneDNN 2.6.3 avx2"; of a program that has them in bf16: ", bf16 own by vdpbf16ps", or

@@ -1,7 +1,8 @@
 // gemm.h: matrix products of any extents and strides, with what follows them (bias, activation, gate, residual) applied
 // while a tile of the result is in the first-level cache. Each element is one chain of fused multiply-adds over the
 // inner extent in order, so the bits depend neither on the instruction set nor on how rows and columns are split. Of
-// bf16 operands the chain takes two products at a time where the CPU does so (vdpbf16ps), which rounds otherwise.
+// bf16 operands the chain takes two products at a time where the CPU does so (vdpbf16ps), which rounds otherwise. Those
+// of f16 are always widened to f32.
 // OpenBLAS promises only the same bits for the same extents and strides; it runs what it is measured faster at, which
 // is nothing with AVX-512, and everything without AVX2 (product_choice.cpp; MESHRT_GEMM=own or openblas overrides).
 // Callable from several threads at once; scratch memory belongs to the thread.
@@ -11,6 +12,7 @@
 #include <string>
 
 #include "meshrt/bfloat16.h"
+#include "meshrt/float16.h"
 
 namespace meshrt {
 
@@ -31,8 +33,9 @@ struct Epilogue {
 
 /// c[i * c_row + j] = sum over k of a[i * a_row + k * a_col] * b[k * b_row + j * b_col], i < rows, j < cols, k < inner.
 /// Strides count elements and may be anything, 0 too; c must not overlap a or b. An inner extent of 0 gives zeros.
-/// Operands of another type than c are bf16, one or both, and c is f32. Each product of two of bf16 is exact in f32, in
-/// which they are added up; one beside an f32 gives what the same number in f32 gives by our own kernels, bit by bit.
+/// Operands of another type than c are bf16 or f16, one or both, and c is f32. Each product of two of them is exact in
+/// f32, in which they are added up; one beside an f32 gives what the same number in f32 gives by our own kernels, bit
+/// by bit.
 template <class T, class A = T, class B = A>
 struct Product {
   int64_t rows = 0, cols = 0, inner = 0;
@@ -66,11 +69,17 @@ extern template void multiply(const Product<double>&);
 extern template void multiply(const Product<float, Bfloat16>&);
 extern template void multiply(const Product<float, float, Bfloat16>&);
 extern template void multiply(const Product<float, Bfloat16, float>&);
+extern template void multiply(const Product<float, Float16>&);
+extern template void multiply(const Product<float, float, Float16>&);
+extern template void multiply(const Product<float, Float16, float>&);
 extern template void multiply_batch(const Product<float>&, std::span<const Batch>);
 extern template void multiply_batch(const Product<double>&, std::span<const Batch>);
 extern template void multiply_batch(const Product<float, Bfloat16>&, std::span<const Batch>);
 extern template void multiply_batch(const Product<float, float, Bfloat16>&, std::span<const Batch>);
 extern template void multiply_batch(const Product<float, Bfloat16, float>&, std::span<const Batch>);
+extern template void multiply_batch(const Product<float, Float16>&, std::span<const Batch>);
+extern template void multiply_batch(const Product<float, float, Float16>&, std::span<const Batch>);
+extern template void multiply_batch(const Product<float, Float16, float>&, std::span<const Batch>);
 
 /// Which implementations run, for messages and for ranks to compare: "own avx512", "openblas Haswell" or
 /// "own avx2, matrices without an epilogue openblas Haswell"; of a program that has them with products of bf16: ", bf16

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "meshrt/bfloat16.h"
+#include "meshrt/float16.h"
 
 namespace meshrt {
 
@@ -55,6 +56,10 @@ struct TypeOf<double> {
 template <>
 struct TypeOf<Bfloat16> {
   static constexpr Type value = Type::bf16;
+};
+template <>
+struct TypeOf<Float16> {
+  static constexpr Type value = Type::f16;
 };
 template <>
 struct TypeOf<int32_t> {

@@ -15,9 +15,8 @@ static_assert(std::endian::native == std::endian::little, "files and tensors are
 
 namespace {
 
-struct Float16 {
-  uint16_t bits;
-};
+template <class T>
+constexpr bool is_narrow = std::is_same_v<T, Bfloat16> || std::is_same_v<T, Float16>;
 
 template <class T>
 T load(const std::byte* from, bool big_endian) {
@@ -30,34 +29,18 @@ T load(const std::byte* from, bool big_endian) {
   return value;
 }
 
-// f16 has 5 bits of exponent (bias 15) and 10 of mantissa. Not every compiler has a type for it.
-double from_float16(Float16 half) {
-  const int exponent = half.bits >> 10 & 31, mantissa = half.bits & 1023;
-  double value;
-  if (exponent == 31)
-    value = mantissa != 0 ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
-  else if (exponent == 0) value = std::ldexp(mantissa, -24);
-  else value = std::ldexp(1024 + mantissa, exponent - 25);
-  return (half.bits & 0x8000) != 0 ? -value : value;
-}
-
-// To the nearest, ties to even.
-Float16 to_float16(double value) {
-  const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
-  const double magnitude = std::abs(value);
-  if (std::isnan(value)) return {static_cast<uint16_t>(sign | 0x7e00)};
-  if (magnitude >= 65520) return {static_cast<uint16_t>(sign | 0x7c00)};  // rounds to 2^16, which is inf
-  // In steps of the last bit at this magnitude; numbers below 2^-14 share the steps of 2^-24.
-  const int exponent = magnitude < 0x1p-14 ? -14 : std::ilogb(magnitude);
-  const auto steps = static_cast<int>(std::nearbyint(std::ldexp(magnitude, 10 - exponent)));
-  return {static_cast<uint16_t>(sign + ((exponent + 14) << 10) + steps)};
+// The f32 which a narrower type rounds as it would x: cut off, with the last bit set where there was more.
+float to_be_rounded(double x) {
+  const auto nearest = static_cast<float>(x);
+  if (static_cast<double>(nearest) == x || std::isnan(x)) return nearest;
+  const uint32_t farther = std::abs(static_cast<double>(nearest)) > std::abs(x) ? 1 : 0;
+  return std::bit_cast<float>((std::bit_cast<uint32_t>(nearest) - farther) | 1);
 }
 
 // A number of a file in the widest type of its kind, so that a check is written once: double, int64_t or uint64_t.
 template <class T>
 auto widen(T value) {
-  if constexpr (std::is_same_v<T, Bfloat16>) return static_cast<double>(static_cast<float>(value));
-  else if constexpr (std::is_same_v<T, Float16>) return from_float16(value);
+  if constexpr (is_narrow<T>) return static_cast<double>(static_cast<float>(value));
   else if constexpr (std::is_floating_point_v<T>) return static_cast<double>(value);
   else if constexpr (std::is_same_v<T, uint64_t>) return value;
   else return static_cast<int64_t>(value);
@@ -66,10 +49,8 @@ auto widen(T value) {
 // False when `wide` has no equal in T (whole numbers) or lies outside [0, bound).
 template <class T, class Wide>
 bool narrow(Wide wide, int64_t bound, T& to) {
-  if constexpr (std::is_same_v<T, Bfloat16>) {
-    to = Bfloat16(static_cast<float>(wide));
-  } else if constexpr (std::is_same_v<T, Float16>) {
-    to = to_float16(static_cast<double>(wide));
+  if constexpr (is_narrow<T>) {
+    to = T(to_be_rounded(static_cast<double>(wide)));
   } else if constexpr (std::is_floating_point_v<T>) {
     to = static_cast<T>(wide);
   } else if constexpr (std::is_same_v<Wide, double>) {

@@ -116,8 +116,10 @@ void attention_backward(const AttentionShape& shape, const AttentionBackward<T, 
 template void attention(const AttentionShape&, const AttentionForward<float>&);
 template void attention(const AttentionShape&, const AttentionForward<double>&);
 template void attention(const AttentionShape&, const AttentionForward<float, Bfloat16>&);
+template void attention(const AttentionShape&, const AttentionForward<float, Float16>&);
 template void attention_backward(const AttentionShape&, const AttentionBackward<float>&);
 template void attention_backward(const AttentionShape&, const AttentionBackward<double>&);
 template void attention_backward(const AttentionShape&, const AttentionBackward<float, Bfloat16>&);
+template void attention_backward(const AttentionShape&, const AttentionBackward<float, Float16>&);
 
 }  // namespace meshrt

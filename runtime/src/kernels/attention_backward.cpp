@@ -217,6 +217,7 @@ void attention_backward(const AttentionShape& s, const AttentionBackward<T, In>&
 #if !defined(__AVX512BF16__)  // that set is for attention of bf16
 template void attention_backward(const AttentionShape&, const AttentionBackward<float>&);
 template void attention_backward(const AttentionShape&, const AttentionBackward<double>&);
+template void attention_backward(const AttentionShape&, const AttentionBackward<float, Float16>&);
 #endif
 template void attention_backward(const AttentionShape&, const AttentionBackward<float, Bfloat16>&);
 

@@ -122,6 +122,7 @@ void attention(const AttentionShape& s, const AttentionForward<T, In>& t) {
 #if !defined(__AVX512BF16__)  // that set is for attention of bf16
 template void attention(const AttentionShape&, const AttentionForward<float>&);
 template void attention(const AttentionShape&, const AttentionForward<double>&);
+template void attention(const AttentionShape&, const AttentionForward<float, Float16>&);
 #endif
 template void attention(const AttentionShape&, const AttentionForward<float, Bfloat16>&);
 

@@ -13,9 +13,11 @@ namespace meshrt {
   extern template void attention(const AttentionShape&, const AttentionForward<float>&);                     \
   extern template void attention(const AttentionShape&, const AttentionForward<double>&);                    \
   extern template void attention(const AttentionShape&, const AttentionForward<float, Bfloat16>&);           \
+  extern template void attention(const AttentionShape&, const AttentionForward<float, Float16>&);            \
   extern template void attention_backward(const AttentionShape&, const AttentionBackward<float>&);           \
   extern template void attention_backward(const AttentionShape&, const AttentionBackward<double>&);          \
   extern template void attention_backward(const AttentionShape&, const AttentionBackward<float, Bfloat16>&); \
+  extern template void attention_backward(const AttentionShape&, const AttentionBackward<float, Float16>&);  \
   }
 MESHRT_DECLARE_ATTENTION(portable)
 #if defined(__x86_64__)

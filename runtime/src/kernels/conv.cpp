@@ -88,10 +88,16 @@ template void conv_weights(const WindowDim&, const WindowDim&, const WindowDim&,
                            const double*, double*);
 template void conv(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&, const Bfloat16*,
                    const Bfloat16*, float*);
+template void conv(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&, const Float16*,
+                   const Float16*, float*);
 template void conv_transpose(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&, const Bfloat16*,
                              const Bfloat16*, float*);
+template void conv_transpose(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&, const Float16*,
+                             const Float16*, float*);
 template void conv_weights(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&, const Bfloat16*,
                            const Bfloat16*, float*);
+template void conv_weights(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&, const Float16*,
+                           const Float16*, float*);
 
 std::string conv_name(bool with_bf16) {
   if (with_bf16)

@@ -14,5 +14,6 @@ void multiply_add(int64_t n, const In* a, const In* b, T* c) {
 template void multiply_add(int64_t, const float*, const float*, float*);
 template void multiply_add(int64_t, const double*, const double*, double*);
 template void multiply_add(int64_t, const Bfloat16*, const Bfloat16*, float*);
+template void multiply_add(int64_t, const Float16*, const Float16*, float*);
 
 }  // namespace meshrt::MESHRT_ISA

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "meshrt/bfloat16.h"
+#include "meshrt/float16.h"
 
 namespace meshrt {
 
@@ -13,6 +14,7 @@ namespace meshrt {
   extern template void multiply_add(int64_t, const float*, const float*, float*);       \
   extern template void multiply_add(int64_t, const double*, const double*, double*);    \
   extern template void multiply_add(int64_t, const Bfloat16*, const Bfloat16*, float*); \
+  extern template void multiply_add(int64_t, const Float16*, const Float16*, float*);   \
   }
 
 // multiply_add: c[i] = a[i] * b[i] + c[i], rounded once.

@@ -273,5 +273,6 @@ bool convolve_onednn(const OneDnn& dnn, const ConvCall<float, In>& call) {
 
 template bool convolve_onednn(const OneDnn&, const ConvCall<float>&);
 template bool convolve_onednn(const OneDnn&, const ConvCall<float, Bfloat16>&);
+template bool convolve_onednn(const OneDnn&, const ConvCall<float, Float16>&);
 
 }  // namespace meshrt

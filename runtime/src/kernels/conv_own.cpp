@@ -248,5 +248,6 @@ void convolve_own(const ConvCall<T, In>& call) {
 template void convolve_own(const ConvCall<float>&);
 template void convolve_own(const ConvCall<double>&);
 template void convolve_own(const ConvCall<float, Bfloat16>&);
+template void convolve_own(const ConvCall<float, Float16>&);
 
 }  // namespace meshrt

@@ -9,5 +9,6 @@ void convolve_own(const ConvCall<T, In>& call);
 extern template void convolve_own(const ConvCall<float>&);
 extern template void convolve_own(const ConvCall<double>&);
 extern template void convolve_own(const ConvCall<float, Bfloat16>&);
+extern template void convolve_own(const ConvCall<float, Float16>&);
 
 }  // namespace meshrt

@@ -1,6 +1,6 @@
 // few_rows.h: products of few rows, as when a text is written position by position. They compute next to nothing beside
-// reading `b` once, so it is read where it lies, in long pieces, and what comes next is fetched meanwhile; b of bf16
-// becomes multiplicands in registers. Sums are the chains of gemm.h.
+// reading `b` once, so it is read where it lies, in long pieces, and what comes next is fetched meanwhile; b of bf16 or
+// f16 becomes multiplicands in registers. Sums are the chains of gemm.h.
 #pragma once
 #include "epilogue.h"
 #include "meshrt/gemm.h"

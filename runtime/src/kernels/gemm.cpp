@@ -159,11 +159,17 @@ template void multiply(const Product<double>&);
 template void multiply(const Product<float, Bfloat16>&);
 template void multiply(const Product<float, float, Bfloat16>&);
 template void multiply(const Product<float, Bfloat16, float>&);
+template void multiply(const Product<float, Float16>&);
+template void multiply(const Product<float, float, Float16>&);
+template void multiply(const Product<float, Float16, float>&);
 template void multiply_batch(const Product<float>&, std::span<const Batch>);
 template void multiply_batch(const Product<double>&, std::span<const Batch>);
 template void multiply_batch(const Product<float, Bfloat16>&, std::span<const Batch>);
 template void multiply_batch(const Product<float, float, Bfloat16>&, std::span<const Batch>);
 template void multiply_batch(const Product<float, Bfloat16, float>&, std::span<const Batch>);
+template void multiply_batch(const Product<float, Float16>&, std::span<const Batch>);
+template void multiply_batch(const Product<float, float, Float16>&, std::span<const Batch>);
+template void multiply_batch(const Product<float, Float16, float>&, std::span<const Batch>);
 
 namespace {
 

@@ -2,7 +2,7 @@
 // nothing beside two fused multiply-adds); of `b` a group of four panels at a time is copied, which stay in the
 // second-level cache while every row of `a` passes by, and the next group is fetched meanwhile. What follows the
 // product is applied to a tile as soon as its sum is whole. Products of few rows are those of few_rows.h, but for the
-// last few columns. Operands of bf16 become multiplicands (multiplicand.h) as they are copied. Compiled once an
+// last few columns. Operands of bf16 and f16 become multiplicands (multiplicand.h) as they are copied. Compiled once an
 // instruction set.
 #include "gemm_kernel.h"
 
@@ -307,6 +307,9 @@ template void multiply(const Product<float>&);
 template void multiply(const Product<double>&);
 template void multiply(const Product<float, float, Bfloat16>&);
 template void multiply(const Product<float, Bfloat16, float>&);
+template void multiply(const Product<float, Float16>&);
+template void multiply(const Product<float, float, Float16>&);
+template void multiply(const Product<float, Float16, float>&);
 template void complete(const Product<float>&);
 template void complete(const Product<double>&);
 #endif

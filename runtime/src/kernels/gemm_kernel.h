@@ -15,6 +15,9 @@ namespace meshrt {
   extern template void multiply(const Product<float, Bfloat16>&);        \
   extern template void multiply(const Product<float, float, Bfloat16>&); \
   extern template void multiply(const Product<float, Bfloat16, float>&); \
+  extern template void multiply(const Product<float, Float16>&);         \
+  extern template void multiply(const Product<float, float, Float16>&);  \
+  extern template void multiply(const Product<float, Float16, float>&);  \
   extern template void complete(const Product<float>&);                  \
   extern template void complete(const Product<double>&);                 \
   }

@@ -1,10 +1,11 @@
 // multiplicand.h: the form in which the operands of a product come to the register tile. Those of the sum's own type
-// come as they are. bf16 is widened to f32, or, where the CPU has vdpbf16ps and both operands are bf16, comes in pairs:
-// elements k and k + 1 of the inner extent as one number of 32 bits, the first in its lower half.
+// come as they are. bf16 and f16 are widened to f32, or, where the CPU has vdpbf16ps and both operands are bf16, come
+// in pairs: elements k and k + 1 of the inner extent as one number of 32 bits, the first in its lower half.
 #pragma once
 #include <type_traits>
 
 #include "meshrt/bfloat16.h"
+#include "meshrt/float16.h"
 #include "simd.h"
 
 namespace meshrt::MESHRT_ISA {
@@ -35,15 +36,22 @@ MESHRT_INLINE M multiplicand(const In* from, [[maybe_unused]] int64_t apart, [[m
   else return from->bits | (left > 1 ? M(from[apart].bits) << 16 : M(0));
 }
 
-// to [count] = the multiplicands of `count` neighbours.
-template <int count, class M, class In>
-MESHRT_INLINE void multiplicands(const In* from, int64_t apart, int64_t left, M* to) {
-  if constexpr (std::is_same_v<M, In>) {
-    for (int i = 0; i < count; i += lanes<M>) store(to + i, load(from + i));
-  } else if (left > 1) {
-    for (int i = 0; i < count; ++i) to[i] = multiplicand<M>(from + i, apart, 2);
+// The bits of as many numbers of 16 bits as fill a register when they are widened to f32, and that register.
+typedef uint16_t Halves __attribute__((vector_size(vector_bytes / 2)));
+template <class In>
+MESHRT_INLINE Vector<float> widened(Halves bits) {
+  if constexpr (std::is_same_v<In, Bfloat16>) {
+    return (Vector<float>)(__builtin_convertvector(bits, Vector<uint32_t>) << 16);
   } else {
-    for (int i = 0; i < count; ++i) to[i] = multiplicand<M>(from + i, apart, 1);
+#if defined(__AVX512F__)
+    return _mm512_cvtph_ps((__m256i)bits);
+#elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+    return _mm256_cvtph_ps((__m128i)bits);
+#else
+    Vector<float> x;
+    for (int i = 0; i < lanes<float>; ++i) x[i] = static_cast<float>(__builtin_bit_cast(In, uint16_t{bits[i]}));
+    return x;
+#endif
   }
 }
 
@@ -53,11 +61,21 @@ MESHRT_INLINE Vector<M> load_as(const In* from) {
   if constexpr (std::is_same_v<M, In>) {
     return load(from);
   } else {
-    typedef uint16_t Half __attribute__((vector_size(vector_bytes / 2)));
-    typedef uint32_t Whole __attribute__((vector_size(vector_bytes)));
-    Half bits;
+    Halves bits;
     __builtin_memcpy(&bits, from, sizeof bits);
-    return (Vector<M>)(__builtin_convertvector(bits, Whole) << 16);
+    return widened<In>(bits);
+  }
+}
+
+// to [count] = the multiplicands of `count` neighbours.
+template <int count, class M, class In>
+MESHRT_INLINE void multiplicands(const In* from, [[maybe_unused]] int64_t apart, [[maybe_unused]] int64_t left, M* to) {
+  if constexpr (depth<M> == 1) {
+    for (int i = 0; i < count; i += lanes<M>) store(to + i, load_as<M>(from + i));
+  } else if (left > 1) {
+    for (int i = 0; i < count; ++i) to[i] = multiplicand<M>(from + i, apart, 2);
+  } else {
+    for (int i = 0; i < count; ++i) to[i] = multiplicand<M>(from + i, apart, 1);
   }
 }
 
@@ -74,7 +92,8 @@ inline constexpr int parts_of_whole = std::is_same_v<M, In> ? 1 : 2;
 template <class M, class In, class Whole>
 MESHRT_INLINE Vector<M> part_of(Whole x, int part) {
   if constexpr (std::is_same_v<M, In>) return x;
-  else return (Vector<M>)(part == 0 ? x << 16 : x & 0xffff0000);
+  else if constexpr (std::is_same_v<In, Bfloat16>) return (Vector<M>)(part == 0 ? x << 16 : x & 0xffff0000);
+  else return widened<In>(__builtin_convertvector(part == 0 ? x : x >> 16, Halves));
 }
 
 // One of them, which may lie among elements of another type.
