@@ -12,6 +12,7 @@
 
 #include "meshrt/bfloat16.h"
 #include "meshrt/float16.h"
+#include "meshrt/narrow.h"
 #include "meshrt/window.h"
 
 namespace meshrt {
@@ -62,9 +63,9 @@ extern template void conv_weights(const WindowDim&, const WindowDim&, const Wind
                                   const Float16*, const Float16*, float*);
 
 /// Which implementations run, for messages and for ranks to compare: "own avx2", "oneDNN 2.6.3 avx2" or
-/// "own avx2, where it is faster oneDNN 2.6.3 avx2"; of a program that has them in bf16: ", bf16 own by vdpbf16ps", or
-/// ", bf16 widened" to f32.
-std::string conv_name(bool with_bf16 = false);
+/// "own avx2, where it is faster oneDNN 2.6.3 avx2"; of a program that has them of narrow numbers what becomes of these
+/// too: ", bf16 own by vdpbf16ps", or ", bf16 widened, f16 widened" to f32.
+std::string conv_name(Narrow narrow = {});
 
 /// Why oneDNN is not there; empty where it is, or where MESHRT_CONV asks for our own kernels.
 std::string why_no_onednn();

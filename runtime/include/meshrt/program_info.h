@@ -38,6 +38,7 @@ struct PipelineInfo {
 struct ProgramInfo {
   std::string name, spec, spec_hash, layout, mesh_name, machine, precision;
   bool bf16 = false;       ///< it has products or attention of bf16
+  bool f16 = false;        ///< and of f16
   bool convolves = false;  ///< it has convolutions
   std::vector<MeshAxis> mesh;
   PipelineInfo pipeline;

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "collectives/make_call.h"
-#include "meshrt/bfloat16.h"
 #include "meshrt/failure.h"
+#include "meshrt/types.h"
 #include "transport/call.h"
 
 namespace meshrt {
@@ -69,9 +69,8 @@ void write_number(double value, Type type, std::byte* to) {
     case Type::u8: return write(static_cast<uint8_t>(value));
     case Type::boolean: return write(value != 0);
     case Type::bf16: return write(Bfloat16(static_cast<float>(value)));
-    case Type::f16: break;
+    case Type::f16: return write(Float16(static_cast<float>(value)));
   }
-  throw Failure(Cause::usage, std::string("no margins hold numbers of ") + name_of(type));
 }
 
 /// Rows [first, first + rows) of every outer index, beyond an end of the dim: each a copy of row `from`, or a number.

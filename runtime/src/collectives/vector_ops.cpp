@@ -17,33 +17,12 @@ constexpr int64_t width = 16;
 
 // ---- elements -------------------------------------------------------------------------------------------------------
 
-float f32_of_bits(uint32_t bits) { return __builtin_bit_cast(float, bits); }
-uint32_t bits_of_f32(float x) { return __builtin_bit_cast(uint32_t, x); }
-
-struct Bf16 {
+// Of 16 bits: T is Bfloat16 or Float16.
+template <class T>
+struct AddedInF32 {
   using Stored = uint16_t;
-  static float load(uint16_t x) { return static_cast<float>(__builtin_bit_cast(Bfloat16, x)); }
-  static uint16_t store(float x) { return Bfloat16(x).bits; }
-};
-
-struct F16 {
-  using Stored = uint16_t;
-  static float load(uint16_t x) {
-    const uint32_t sign = static_cast<uint32_t>(x & 0x8000) << 16, rest = x & 0x7fff;
-    if (rest >= 0x7c00) return f32_of_bits(sign | 0x7f800000 | (rest & 0x3ff) << 13);
-    // Exponents move by 112; a product by a power of two does it for subnormal numbers as well.
-    return f32_of_bits(sign | bits_of_f32(f32_of_bits(rest << 13) * 0x1p112F));
-  }
-  static uint16_t store(float x) {  // to nearest, ties to even
-    const uint32_t bits = bits_of_f32(x), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
-    if (rest > 0x7f800000) return static_cast<uint16_t>(sign | 0x7e00);
-    if (rest >= 0x477ff000) return static_cast<uint16_t>(sign | 0x7c00);  // 65520 and above
-    if (rest < 0x38800000) {                                              // subnormal: let the addition round
-      const uint32_t sum = bits_of_f32(f32_of_bits(rest) + 0.5F);
-      return static_cast<uint16_t>(sign | (sum - bits_of_f32(0.5F)));
-    }
-    return static_cast<uint16_t>(sign | (rest - 0x38000000 + 0xfff + (rest >> 13 & 1)) >> 13);
-  }
+  static float load(uint16_t x) { return static_cast<float>(__builtin_bit_cast(T, x)); }
+  static uint16_t store(float x) { return T(x).bits; }
 };
 
 struct Bool {
@@ -182,8 +161,8 @@ void reduce_type(Type type, const Place& place, const std::byte* const* from, in
       if constexpr (sums) return reduce_plain<op, uint64_t>(place, from, sources, count);
       return reduce_plain<op, int64_t>(place, from, sources, count);
     case Type::u8: return reduce_plain<op, uint8_t>(place, from, sources, count);
-    case Type::bf16: return reduce_converted<op, Bf16>(place, from, sources, count);
-    case Type::f16: return reduce_converted<op, F16>(place, from, sources, count);
+    case Type::bf16: return reduce_converted<op, AddedInF32<Bfloat16>>(place, from, sources, count);
+    case Type::f16: return reduce_converted<op, AddedInF32<Float16>>(place, from, sources, count);
     case Type::boolean:  // the sum of truths is "any"
       if constexpr (sums) return reduce_converted<Reduce::max, Bool>(place, from, sources, count);
       return reduce_converted<op, Bool>(place, from, sources, count);

@@ -26,8 +26,8 @@ std::string info_text(const ProgramInfo& info) {
                                  of.micro_batches, of.in_flight));
   line("machine", info.machine);
   line("precision", info.precision);
-  line("products", multiply_name(info.bf16));
-  if (info.convolves) line("conv", conv_name(info.bf16));
+  line("products", multiply_name({info.bf16, info.f16}));
+  if (info.convolves) line("conv", conv_name({info.bf16, info.f16}));
   line("dims", fmt::format("{}", fmt::join(dims, ", ")));
   line("samples", info.sample_dim);
   line("metrics", fmt::format("{}", fmt::join(info.metrics, ", ")));
@@ -63,8 +63,8 @@ std::string info_json(const ProgramInfo& info) {
                        {"pipeline", pipeline},
                        {"machine", info.machine},
                        {"precision", info.precision},
-                       {"products", multiply_name(info.bf16)},
-                       {"conv", info.convolves ? Json(conv_name(info.bf16)) : Json(nullptr)},
+                       {"products", multiply_name({info.bf16, info.f16})},
+                       {"conv", info.convolves ? Json(conv_name({info.bf16, info.f16})) : Json(nullptr)},
                        {"dims", dims},
                        {"sample_dim", info.sample_dim},
                        {"metrics", info.metrics},

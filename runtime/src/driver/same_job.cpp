@@ -44,8 +44,8 @@ std::string identity_of(const ProgramInfo& info, const RunFile& run) {
   for (const MeshAxis& axis : info.mesh) mesh.push_back(fmt::format("{}={}", axis.name, axis.size));
   std::string text =
       fmt::format("runtime: {}\nprogram: {}\nlayout: {}\nmesh: {}\nprecision: {}\nproducts: {}\n", runtime_version,
-                  info.name, info.layout, fmt::join(mesh, ","), info.precision, multiply_name(info.bf16));
-  if (info.convolves) text += fmt::format("convolutions: {}\n", conv_name(info.bf16));
+                  info.name, info.layout, fmt::join(mesh, ","), info.precision, multiply_name({info.bf16, info.f16}));
+  if (info.convolves) text += fmt::format("convolutions: {}\n", conv_name({info.bf16, info.f16}));
   for (const auto& [dim, size] : info.dims) text += fmt::format("dim {}: {}\n", dim, size);
   text += fmt::format("spec: {}\nschedule of collectives: {:016x}\n", info.spec_hash, schedule_hash(info));
   return text + run_file_mark + "\n" + run.written;

@@ -99,15 +99,18 @@ template void conv_weights(const WindowDim&, const WindowDim&, const WindowDim&,
 template void conv_weights(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&, const Float16*,
                            const Float16*, float*);
 
-std::string conv_name(bool with_bf16) {
-  if (with_bf16)
-    return conv_name(false) +
-           (instruction_set() >= InstructionSet::avx512_bf16 ? ", bf16 own by vdpbf16ps" : ", bf16 widened");
+namespace {
+
+std::string name_of_wide() {
   std::string own = std::string("own ") + choose<const char*>("portable", "avx2", "avx512");
   if (!library().library) return own;
   const std::string& name = library().library->name;
   return wanted_conv_implementation() ? name : own + ", where it is faster " + name;
 }
+
+}  // namespace
+
+std::string conv_name(Narrow narrow) { return name_of_wide() + text_of(narrow, "own by vdpbf16ps"); }
 
 std::string why_no_onednn() { return library().why_not; }
 

@@ -183,10 +183,7 @@ std::string name_of_wide() {
 
 }  // namespace
 
-std::string multiply_name(bool with_bf16) {
-  if (!with_bf16) return name_of_wide();
-  return name_of_wide() + (instruction_set() >= InstructionSet::avx512_bf16 ? ", bf16 by vdpbf16ps" : ", bf16 widened");
-}
+std::string multiply_name(Narrow narrow) { return name_of_wide() + text_of(narrow, "by vdpbf16ps"); }
 
 std::string multiply_warning() {
   if (instruction_set() != InstructionSet::portable || !may_use_blas() || blas().library) return "";

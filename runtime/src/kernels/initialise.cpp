@@ -61,33 +61,30 @@ void fill_real(const Tensor& tensor, uint64_t seed) {
   for_each_stretch(tensor, [&](const Part& part, int64_t at) { draw(tensor, seed, to + at, {&part, 1}); });
 }
 
-/// The numbers that f32 has, rounded to the nearest.
-void fill_bfloat16(const Tensor& tensor, uint64_t seed) {
-  if (!is_random(tensor.initial)) return fill_constant<Bfloat16>(tensor);
+/// Of a type of 16 bits: the numbers that f32 has, rounded to the nearest.
+template <class T>
+void fill_narrow(const Tensor& tensor, uint64_t seed) {
+  if (!is_random(tensor.initial)) return fill_constant<T>(tensor);
   std::array<float, 4096> drawn;
   for_each_stretch(tensor, [&](Part part, int64_t at) {
-    for (auto* to = static_cast<Bfloat16*>(tensor.data) + at; part.begin < part.end;) {
+    for (auto* to = static_cast<T*>(tensor.data) + at; part.begin < part.end;) {
       const Part some{part.size, part.begin, std::min(part.end, part.begin + static_cast<int64_t>(drawn.size()))};
       draw(tensor, seed, drawn.data(), {&some, 1});
-      for (int64_t i = 0; i < some.end - some.begin; ++i) *to++ = Bfloat16(drawn[static_cast<size_t>(i)]);
+      for (int64_t i = 0; i < some.end - some.begin; ++i) *to++ = T(drawn[static_cast<size_t>(i)]);
       part.begin = some.end;
     }
   });
 }
 
 void fill(const Tensor& tensor, uint64_t seed) {
-  using Kind = Initial::Kind;
-  const Kind kind = tensor.initial.kind;
-  const bool random = is_random(tensor.initial);
-  if (tensor.type == Type::f32) return fill_real<float>(tensor, seed);
-  if (tensor.type == Type::f64) return fill_real<double>(tensor, seed);
-  if (tensor.type == Type::bf16) return fill_bfloat16(tensor, seed);
-  if (kind == Kind::zeros) {
-    std::fill_n(static_cast<std::byte*>(tensor.data),
-                static_cast<size_t>(tensor.local_elements()) * size_of(tensor.type), std::byte(0));
-    return;
+  switch (tensor.type) {
+    case Type::f32: return fill_real<float>(tensor, seed);
+    case Type::f64: return fill_real<double>(tensor, seed);
+    case Type::bf16: return fill_narrow<Bfloat16>(tensor, seed);
+    case Type::f16: return fill_narrow<Float16>(tensor, seed);
+    default: break;
   }
-  if (!random) switch (tensor.type) {
+  if (!is_random(tensor.initial)) switch (tensor.type) {
       case Type::i32: return fill_constant<int32_t>(tensor);
       case Type::i64: return fill_constant<int64_t>(tensor);
       case Type::u8: return fill_constant<uint8_t>(tensor);
@@ -95,8 +92,8 @@ void fill(const Tensor& tensor, uint64_t seed) {
       default: break;
     }
   throw Failure(Cause::usage, "`" + tensor.name + "` is " + name_of(tensor.type) +
-                                  ": only f32, f64 and bf16 can start from random numbers, f16 only from zeros; "
-                                  "declare it f32 and cast where it is used");
+                                  ": only floats can start from random numbers; declare it f32 and cast where it is "
+                                  "used");
 }
 
 }  // namespace

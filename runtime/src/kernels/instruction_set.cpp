@@ -47,4 +47,11 @@ InstructionSet instruction_set() {
   return level;
 }
 
+std::string text_of(Narrow narrow, const std::string& by_pairs) {
+  std::string text;
+  if (narrow.bf16) text += ", bf16 " + (instruction_set() >= InstructionSet::avx512_bf16 ? by_pairs : "widened");
+  if (narrow.f16) text += ", f16 widened";
+  return text;
+}
+
 }  // namespace meshrt

@@ -2,6 +2,9 @@
 // MESHRT_ISA_LEVEL=portable|avx2|avx512|avx512_bf16 in the environment lowers it, for tests.
 #pragma once
 #include <cstdint>
+#include <string>
+
+#include "meshrt/narrow.h"
 
 namespace meshrt {
 
@@ -10,6 +13,10 @@ enum class InstructionSet : uint8_t { portable, avx2, avx512, avx512_bf16 };  //
 /// The best set that this machine has and the environment allows. Throws Failure for a level that is unknown or
 /// missing.
 InstructionSet instruction_set();
+
+/// What becomes of numbers of 16 bits that are multiplied: ", bf16 widened, f16 widened" to f32, or of bf16 what
+/// `by_pairs` says, where there is an instruction for pairs of it.
+std::string text_of(Narrow narrow, const std::string& by_pairs);
 
 #if defined(__x86_64__)
 #define MESHRT_VARIANTS(...) portable::__VA_ARGS__, avx2::__VA_ARGS__, avx512::__VA_ARGS__
