@@ -36,9 +36,9 @@ constexpr int64_t bytes_of_a_turn = int64_t{8} << 20;  // that calls of one size
 const meshrt::Group& group_over(Rank& rank, meshrt::Axis axis) { return rank.group(std::vector<meshrt::Axis>{axis}); }
 
 /// a [rows, inner] b [inner, cols], with a or b as if it lay transposed.
-template <class T>
-meshrt::Product<T> product_of(const T* a, const T* b, T* c, bool a_transposed, bool b_transposed) {
-  meshrt::Product<T> product;
+template <class T, class In>
+meshrt::Product<T, In> product_of(const In* a, const In* b, T* c, bool a_transposed, bool b_transposed) {
+  meshrt::Product<T, In> product;
   product.rows = rows, product.cols = cols, product.inner = inner;
   product.a = a, product.a_row = a_transposed ? 1 : inner, product.a_col = a_transposed ? rows : 1;
   product.b = b, product.b_row = b_transposed ? 1 : cols, product.b_col = b_transposed ? inner : 1;
@@ -66,17 +66,19 @@ Bench::Bench(Rank& rank)
       x_(elements, 0.5F),
       y_(elements, 0.25F),
       wide_x_(elements / 2, 0.5),
-      wide_y_(elements / 2, 0.25) {}
+      wide_y_(elements / 2, 0.25),
+      narrow_x_(elements, meshrt::Bfloat16(0.5F)) {}
 
 double Bench::products_f32() { return three_products(x_.data(), y_.data()); }
 double Bench::products_f64() { return three_products(wide_x_.data(), wide_y_.data()); }
+double Bench::products_bf16() { return three_products(narrow_x_.data(), y_.data()); }
 
 /// Each of operands of its own: those of a step's next product are not in the first caches either.
-template <class T>
-double Bench::three_products(const T* x, T* y) {
+template <class T, class In>
+double Bench::three_products(const In* x, T* y) {
   return slowest([&] {
     for (const int form : {0, 1, 2}) {
-      const T *const a = x + form * (rows + cols) * inner, *const b = a + rows * inner;
+      const In *const a = x + form * (rows + cols) * inner, *const b = a + rows * inner;
       meshrt::multiply(product_of(a, b, y + form * rows * cols, form == 1, form == 2));
     }
   });
@@ -91,23 +93,25 @@ void Bench::work_between_calls(int64_t turn) {
 
 double Bench::flops() { return 3 * 2.0 * static_cast<double>(rows * inner * cols); }
 
-double Bench::attention() {
+template <class In>
+double Bench::attention(const In* x) {
   meshrt::AttentionShape shape;
   shape.batch = sequences, shape.heads = shape.key_heads = heads, shape.queries = shape.keys = positions;
   shape.head = shape.value_head = head, shape.scale = 0.25, shape.least = 0;
   const meshrt::HeadStrides at{positions * row, row, head};
   return slowest([&] {
     for (int64_t i = 0; i < attended; ++i) {
-      const float *const q = x_.data() + i * 4 * values, *const k = q + values, *const v = k + values,
-                         *const d_out = v + values;
+      const In *const q = x + i * 4 * values, *const k = q + values, *const v = k + values, *const d_out = v + values;
       float *const out = y_.data() + i * 5 * values, *const d_q = out + values, *const log_sums = out + 4 * values;
-      meshrt::attention(shape, meshrt::AttentionForward<float>{q, k, v, at, at, at, out, at, log_sums});
+      meshrt::attention(shape, meshrt::AttentionForward<float, In>{q, k, v, at, at, at, out, at, log_sums});
       meshrt::attention_backward(
-          shape, meshrt::AttentionBackward<float>{q, k, v, at, at, at, out, at, log_sums, d_out, at, d_q, d_q + values,
-                                                  d_q + 2 * values, at, at, at});
+          shape, meshrt::AttentionBackward<float, In>{q, k, v, at, at, at, out, at, log_sums, d_out, at, d_q,
+                                                      d_q + values, d_q + 2 * values, at, at, at});
     }
   });
 }
+double Bench::attention_f32() { return attention(x_.data()); }
+double Bench::attention_bf16() { return attention(narrow_x_.data()); }
 /// Seven products each of queries with the keys before them.
 double Bench::attention_flops() {
   return attended * 7 * 2.0 * static_cast<double>(sequences * heads * head * positions * (positions + 1) / 2);

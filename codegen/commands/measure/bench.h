@@ -6,6 +6,7 @@
 
 #include "meshrt/plan.h"
 #include "meshrt/rank.h"
+#include "meshrt/types.h"
 
 namespace mesh {
 
@@ -17,13 +18,15 @@ class Bench {
   /// Seconds of a product forward and of those of its two gradients.
   double products_f32();
   double products_f64();
+  double products_bf16();
   static double flops();
 
   /// As much as a step may do from one call to the next.
   void work_between_calls(int64_t turn);
 
-  /// Seconds of causal attention forward and backward, in f32.
-  double attention();
+  /// Seconds of causal attention forward and backward, in f32, and of operands in bf16.
+  double attention_f32();
+  double attention_bf16();
   static double attention_flops();
 
   /// Seconds of functions of elements and of random numbers, in f32 and in the cache.
@@ -38,13 +41,16 @@ class Bench {
   double slowest(const std::function<void()>& work);
 
  private:
-  template <class T>
-  double three_products(const T* x, T* y);
+  template <class T, class In>
+  double three_products(const In* x, T* y);
+  template <class In>
+  double attention(const In* x);
 
   meshrt::Rank& rank_;
   const meshrt::Group& all_;
   std::vector<float> x_, y_;  // what is read and written
   std::vector<double> wide_x_, wide_y_;
+  std::vector<meshrt::Bfloat16> narrow_x_;
 };
 
 /// Calls of the groups over one axis, all groups at once, by sizes.

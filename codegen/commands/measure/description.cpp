@@ -129,17 +129,20 @@ std::string ranks_text(const Measured& found) {
 std::string description(const Measured& found, const std::string& name) {
   std::string text = fmt::format(
       "# Measured by `meshc machine --measure`: {} at once, medians of some turns.\nname: {}\ngflops:   # of a core: "
-      "products and attention with their gradients\n  f32: "
-      "{}\n  f64: {}\n  attention: {}\n  elementwise: {}   # all other ops\nmemory_gbs: {}   # of a core, by what an "
-      "op touches\n",
-      ranks_text(found), quoted(name), digits(found.gflops_f32), digits(found.gflops_f64),
-      digits(found.gflops_attention), digits(found.gflops_elementwise), rates_text(found.memory));
+      "products and attention with their gradients\n  f32: {}\n  f64: {}\n  bf16: {}\n  attention: {}\n  "
+      "attention_bf16: {}\n  elementwise: {}   # all other ops\nmemory_gbs: {}   # of a core, by what an op touches\n",
+      ranks_text(found), quoted(name), digits(found.gflops_f32), digits(found.gflops_f64), digits(found.gflops_bf16),
+      digits(found.gflops_attention), digits(found.gflops_attention_bf16), digits(found.gflops_elementwise),
+      rates_text(found.memory));
   text += fmt::format("node:   # `gbs` by what a rank sends in a call\n  ranks: {}\n  memory_gib: {}\n", found.ranks,
                       digits(host_memory().bytes / 0x1p30));
   if (found.node) text += link_text(*found.node);
   if (found.network) text += "network:\n" + link_text(*found.network);
-  return text + fmt::format("# Not measured, so as of the generic machine: gflops.bf16{}{}.\n",
-                            found.node ? "" : ", node.latency_us, node.gbs", found.network ? "" : ", network");
+  std::vector<std::string> generic;
+  if (!found.node) generic.emplace_back("node.latency_us, node.gbs");
+  if (!found.network) generic.emplace_back("network");
+  if (generic.empty()) return text;
+  return text + fmt::format("# Not measured, so as of the generic machine: {}.\n", fmt::join(generic, ", "));
 }
 
 std::string hash_of_description(const std::string& text) {
@@ -152,11 +155,13 @@ std::string hash_of_description(const std::string& text) {
 }
 
 std::string what_was_found(const Measured& found) {
-  std::string text = in_columns(
-      {{"products", fmt::format("f32 {}, f64 {} GFLOP/s a rank", digits(found.gflops_f32), digits(found.gflops_f64))},
-       {"attention", "f32 " + digits(found.gflops_attention) + " GFLOP/s a rank"},
-       {"other ops", "f32 " + digits(found.gflops_elementwise) + " GFLOP/s a rank"},
-       {"memory", rate_text(found.memory) + " a rank"}});
+  std::string text =
+      in_columns({{"products", fmt::format("f32 {}, f64 {}, bf16 {} GFLOP/s a rank", digits(found.gflops_f32),
+                                           digits(found.gflops_f64), digits(found.gflops_bf16))},
+                  {"attention", fmt::format("f32 {}, bf16 {} GFLOP/s a rank", digits(found.gflops_attention),
+                                            digits(found.gflops_attention_bf16))},
+                  {"other ops", "f32 " + digits(found.gflops_elementwise) + " GFLOP/s a rank"},
+                  {"memory", rate_text(found.memory) + " a rank"}});
   std::vector<std::vector<std::string>> rows;
   if (found.node) {
     add_rows(rows, fmt::format("all-reduce, {} ranks of a host", found.node->ranks), found.node->all_reduce);
@@ -191,7 +196,9 @@ Json measured_json(const Measured& found, const std::string& name, const std::st
             {"gflops",
              {{"f32", found.gflops_f32},
               {"f64", found.gflops_f64},
+              {"bf16", found.gflops_bf16},
               {"attention", found.gflops_attention},
+              {"attention_bf16", found.gflops_attention_bf16},
               {"elementwise", found.gflops_elementwise}}},
             {"memory_gbs", rate_json(found.memory)},
             {"spread", found.spread}};

@@ -136,23 +136,26 @@ Measured measure_hosts(Rank& rank, const std::function<void(const std::string&)>
   std::optional<LinkBench> node, network;
   if (found.ranks > 1) node.emplace(rank, bench, meshrt::Axis{found.ranks, 1});
   if (found.hosts > 1) network.emplace(rank, bench, meshrt::Axis{found.hosts, found.ranks});
-  std::vector<double> f32, f64, attention, elementwise;
+  std::vector<double> f32, f64, bf16, attention, attention_bf16, elementwise;
   Times memory(std::size(Bench::touched));
   for (int turn = 0; turn <= turns; ++turn) {  // the first one warms caches and clocks, and is not counted
-    const double products = bench.products_f32(), wide = bench.products_f64(), attended = bench.attention(),
+    const double products = bench.products_f32(), wide = bench.products_f64(), narrow = bench.products_bf16(),
+                 attended = bench.attention_f32(), attended_narrow = bench.attention_bf16(),
                  functions = bench.elementwise();
     for (size_t i = 0; i < memory.size(); ++i)
       if (const double seconds = bench.memory(i); turn > 0) memory[i].push_back(seconds);
     for (std::optional<LinkBench>* link : {&node, &network})
       if (*link) (*link)->turn(turn > 0);
     if (turn == 0) continue;
-    f32.push_back(products), f64.push_back(wide);
-    attention.push_back(attended), elementwise.push_back(functions);
+    f32.push_back(products), f64.push_back(wide), bf16.push_back(narrow);
+    attention.push_back(attended), attention_bf16.push_back(attended_narrow), elementwise.push_back(functions);
     tell(fmt::format("turn {} of {}", turn, turns));
   }
   found.gflops_f32 = 1e-9 * Bench::flops() / median(f32);
   found.gflops_f64 = 1e-9 * Bench::flops() / median(f64);
+  found.gflops_bf16 = 1e-9 * Bench::flops() / median(bf16);
   found.gflops_attention = 1e-9 * Bench::attention_flops() / median(attention);
+  found.gflops_attention_bf16 = 1e-9 * Bench::attention_flops() / median(attention_bf16);
   found.gflops_elementwise = 1e-9 * Bench::elementwise_flops() / median(elementwise);
   found.memory = memory_rates(memory);
   found.spread = std::max(

@@ -31,12 +31,13 @@ struct MeasuredLink {
 };
 
 struct Measured {
-  int hosts = 1, ranks = 1;                             // ranks of a host
-  double gflops_f32 = 0, gflops_f64 = 0;                // of a rank, while all work
-  double gflops_attention = 0, gflops_elementwise = 0;  // in f32
-  Rate memory;                                          // by bytes that are touched
-  std::optional<MeasuredLink> node, network;            // nothing where there is none
-  double spread = 0;                                    // how far turns lie apart, by the median
+  int hosts = 1, ranks = 1;                                // ranks of a host
+  double gflops_f32 = 0, gflops_f64 = 0, gflops_bf16 = 0;  // of a rank, while all work
+  double gflops_attention = 0, gflops_attention_bf16 = 0;  // in f32, and of operands in bf16
+  double gflops_elementwise = 0;                           // in f32
+  Rate memory;                                             // by bytes that are touched
+  std::optional<MeasuredLink> node, network;               // nothing where there is none
+  double spread = 0;                                       // how far turns lie apart, by the median
 };
 
 /// Collective; all ranks get the same. `tell` is called as something becomes known, with a line on it. Throws
