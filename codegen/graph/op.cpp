@@ -28,7 +28,13 @@ bool is_spread(const Op& op) { return order_kind(op) == MemoryOrder::Kind::sprea
 bool widens(const Graph& graph, const Node& node) {
   if (!is_elementwise(node.op) || node.inputs.size() != 1) return false;
   const Type from = graph.type(node.inputs[0]).element;
-  return computed_in(from) != from && graph.type(node.results[0]).element == computed_in(from);
+  return is_narrow(from) && graph.type(node.results[0]).element == computed_in(from);
+}
+
+Type type_of_work(const Graph& graph, const Node& node) {
+  const Type first = graph.type(node.inputs.empty() ? node.results[0] : node.inputs[0]).element;
+  const bool unlike = definition(node.op).narrow == Narrow::multiplied && graph.type(node.inputs[1]).element != first;
+  return unlike ? computed_in(first) : first;
 }
 
 bool is_addition(const Op& op) { return combining(op) == Reduce::sum; }

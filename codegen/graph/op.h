@@ -85,7 +85,7 @@ enum class Effort : uint8_t {
 
 inline bool has_products(Effort effort) { return effort >= Effort::product; }
 
-/// What it does with operands of a type in which numbers are only kept and moved, as bf16.
+/// What it does with operands of a type in which numbers are only kept and moved, as bf16 and f16.
 enum class Narrow : uint8_t {
   refused,    // nothing: it has to be given f32
   handed_on,  // its result has these numbers, or some of them
@@ -211,6 +211,9 @@ bool is_elementwise(const Op&);
 bool is_spread(const Op&);
 /// The same numbers in what arithmetic on them is done in.
 bool widens(const Graph&, const Node&);
+/// By whose rate its work counts: that of what it reads first, or gives where it reads nothing; of a product of unlike
+/// types that of the wider one, to which the other is widened.
+Type type_of_work(const Graph&, const Node&);
 /// As which reduction two operands become one, element by element: x + y is a sum. Nothing for other ops.
 std::optional<Reduce> combining(const Op&);
 /// x + y, element by element.

@@ -62,7 +62,7 @@ class LostWork {
     }
     const double seconds =
         static_cast<double>(turns) * compute_seconds(sharded_.machine, definition(node.op).effort(node.op),
-                                                     graph_.type(node.inputs[0]).element,
+                                                     type_of_work(graph_, node),
                                                      flops / static_cast<double>(mesh_.size(used)), 0);
     for (const AxisId axis : idle) {
       if (!is_meant_to_split(axis)) continue;

@@ -33,9 +33,8 @@ class Pricing {
     for (const auto& axes : one.strategy.factor_axes) share *= static_cast<double>(op_.mesh.size(axes));
     if (!one.needs.empty())
       share /= largest_share(op_.graph, op_.mesh, op_.node, op_.factors, priced_.needs[0][one.needs[0]]);
-    one.work = compute_seconds(machine_, definition(op_.node.op).effort(op_.node.op),
-                               op_.graph.type(op_.node.inputs[0]).element, flops_ / share,
-                               touched_bytes(op_.graph, op_.node, bytes_));
+    one.work = compute_seconds(machine_, definition(op_.node.op).effort(op_.node.op), type_of_work(op_.graph, op_.node),
+                               flops_ / share, touched_bytes(op_.graph, op_.node, bytes_));
     one.waiting = ring_wait(machine_, op_.mesh, rings_, one.work);
     priced_.all.push_back(std::move(one));
   }

@@ -57,9 +57,8 @@ double Work::seconds(const Node& node) const {
   };
   for (const ValueId input : node.inputs) touch(input);
   for (const ValueId output : node.results) touch(output);
-  const ValueId operand = node.inputs.empty() ? node.results[0] : node.inputs[0];  // none: random numbers
   const double touched = is_stored_by_product(node) ? 0 : touched_bytes(graph_, node, bytes);
-  return compute_seconds(sharded_.machine, definition(node.op).effort(node.op), graph_.type(operand).element, of_rank,
+  return compute_seconds(sharded_.machine, definition(node.op).effort(node.op), type_of_work(graph_, node), of_rank,
                          touched);
 }
 
