@@ -265,9 +265,9 @@ void recognise_ops(Compilation& c) {
 /// as it is kept.
 void narrow_entry(Compilation& c) {
   const bool generates = c.entry.purpose.kind == Purpose::Kind::generate;
-  if (generates && c.precision.params != Type::bf16) return;
-  if (c.precision.params == Type::bf16) narrow_parameters(c.entry.graph, Type::bf16);
-  if (c.precision.products == Type::bf16) narrow_products(c.entry.graph);
+  const auto [products, params] = std::pair(c.precision.products, c.precision.params);
+  if (is_narrow(params)) narrow_parameters(c.entry.graph, params);
+  if (is_narrow(products) && (!generates || is_narrow(params))) narrow_products(c.entry.graph, products);
   if (generates) read_narrow(c.entry.graph);
 }
 
@@ -296,7 +296,7 @@ void complete_entry(Compilation& c) {
   if (apart) run_by_replicas(graph, c.sink);
   else run_by_micro_batches(graph, c.sink);
   if (c.sink.has_errors()) return;
-  if (c.entry.is_step() && c.precision.sums == Type::bf16) narrow_gradients(graph, Type::bf16);
+  if (c.entry.is_step() && is_narrow(c.precision.sums)) narrow_gradients(graph, c.precision.sums);
   if (c.entry.is_step()) {
     want_norm(graph, c.request.wanted);
     append_watched(graph, c.request.watch);
@@ -390,7 +390,7 @@ const CompilerPass passes[] = {
     {Of::model, "recognised", "the same with attention as one op and dims renamed as late as possible", recognise_ops,
      graph_text, check_graph},
     {Of::model, "narrowed",
-     "the same with parameters and operands of products and attention in bf16, where the precision says so",
+     "the same with parameters and operands of products and attention in fewer bits, where the precision says so",
      narrow_entry, graph_text, check_graph},
     {Of::model, "differentiated", "with gradients: loops that run backwards, stashes, I and W apart",
      differentiate_entry, graph_text, check_graph},

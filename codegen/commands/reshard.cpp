@@ -138,10 +138,11 @@ Command reshard_command() {
             app.add_option("--from", asked.from, "how it lies")->required()->type_name("RULES");
             app.add_option("--to", asked.to, "how it is needed")->required()->type_name("RULES");
             app.add_option("--type", asked.type, "the type of an element (default f32)")
-                ->transform(CLI::CheckedTransformer(std::map<std::string, Type>{
-                                                        {"f32", Type::f32}, {"f64", Type::f64}, {"bf16", Type::bf16}})
+                ->transform(CLI::CheckedTransformer(
+                                std::map<std::string, Type>{
+                                    {"f32", Type::f32}, {"f64", Type::f64}, {"bf16", Type::bf16}, {"f16", Type::f16}})
                                 .description(""))  // its own prints the enumerators as characters
-                ->type_name("f32|f64|bf16");
+                ->type_name("f32|f64|bf16|f16");
             app.add_option("--machine", options->machine, "machine description whose costs decide the way")
                 ->type_name("FILE");
             options->output.declare(app, true);

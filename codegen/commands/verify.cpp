@@ -95,7 +95,7 @@ std::optional<Compiled> compile_reference(const VerifyOptions& options, std::vec
   return compile(options, wanted, true, precision);
 }
 
-/// What one rank computes where nothing is rounded to bf16.
+/// What one rank computes where nothing is rounded to fewer bits.
 std::optional<Program> reference_in_f32(const VerifyOptions& options, std::vector<std::string> wanted) {
   std::optional<Compiled> reference = compile_reference(options, wanted, "f32");
   if (!reference) return std::nullopt;
@@ -144,7 +144,7 @@ int report(const Comparison& found, const std::string& title, const OutputOption
     if (different > 0) fmt::print("{} of {} values differ\n", different, found.values.size());
     else fmt::print("all {} values are equal\n", found.values.size());
     if (const auto near = std::ranges::count_if(found.values, &ComparedValue::as_f32); near > 0)
-      fmt::print("{} of them as near as f32 is: roundings to bf16 add up there\n", near);
+      fmt::print("{} of them as near as f32 is: roundings add up there\n", near);
   }
   return found.equal() ? exit_ok : exit_diagnostics;
 }
@@ -159,7 +159,7 @@ int verify(const VerifyOptions& options) {
     const std::optional<ComparedPrograms> both = compile_both(options, wanted);
     if (!both) return exit_diagnostics;
     Comparison one = compare_programs(both->program, both->reference, options.compare);
-    if (one.exit_code == 0 && !one.equal() && options.compare.bound == 0 && has_bf16(both->program)) {
+    if (one.exit_code == 0 && !one.equal() && options.compare.bound == 0 && bound_of_narrow(both->program) > 0) {
       const std::optional<Program> in_f32 = reference_in_f32(options, wanted);
       if (!in_f32) return exit_diagnostics;
       CompareOptions beside_f32 = options.compare;
@@ -176,24 +176,24 @@ int verify(const VerifyOptions& options) {
 }  // namespace
 
 Command verify_command() {
-  return {"verify",
-          "compare a layout with one rank, value by value",
-          "Interprets a training step under the layout and on one rank with the same random inputs, and compares every "
-          "named\n"
-          "value, every gradient, every parameter after the step and the metrics. In f64 unless --precision says "
-          "otherwise:\n"
-          "differences may be 1e-9 (f32: 1e-5; in bf16: 1/64, where ranks add up in it 1/16, or twice what f32 differs "
-          "there) of a "
-          "tensor's\n"
-          "largest number.\n"
-          "Exit code 0: all equal; 1: something differs.",
-          {{"meshc verify gpt.mesh", "the spec's default layout"},
-           {"meshc verify gpt.mesh --layout both --set batch=4", "another layout, a smaller model"}},
-          [](CLI::App& app) -> std::function<int()> {
-            auto options = std::make_shared<VerifyOptions>();
-            options->declare(app);
-            return [options] { return verify(*options); };
-          }};
+  return {
+      "verify",
+      "compare a layout with one rank, value by value",
+      "Interprets a training step under the layout and on one rank with the same random inputs, and compares every "
+      "named\n"
+      "value, every gradient, every parameter after the step and the metrics. In f64 unless --precision says "
+      "otherwise:\n"
+      "differences may be 1e-9 (f32: 1e-5; in bf16: 1/64, in f16 1/512, four times that where ranks add up in it, or "
+      "twice what f32 differs there) of a tensor's\n"
+      "largest number.\n"
+      "Exit code 0: all equal; 1: something differs.",
+      {{"meshc verify gpt.mesh", "the spec's default layout"},
+       {"meshc verify gpt.mesh --layout both --set batch=4", "another layout, a smaller model"}},
+      [](CLI::App& app) -> std::function<int()> {
+        auto options = std::make_shared<VerifyOptions>();
+        options->declare(app);
+        return [options] { return verify(*options); };
+      }};
 }
 
 }  // namespace mesh

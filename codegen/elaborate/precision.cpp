@@ -21,6 +21,9 @@ constexpr std::array precision_keys = {PrecisionKey{"compute", "what products re
                                        PrecisionKey{"params", "what parameters are kept in"},
                                        PrecisionKey{"reduce", "what ranks add up gradients in"}};
 
+/// A type is the precision in which all is kept and moved in it that may be.
+constexpr std::array types = {"f32", "f64", "bf16", "f16"};
+
 /// "`compute`, `params` and `reduce`"
 std::string keys_text() {
   return fmt::format("`{}`, `{}` and `{}`", precision_keys[0].key, precision_keys[1].key, precision_keys[2].key);
@@ -52,18 +55,19 @@ class PrecisionResolver {
     const auto* path = ast::as<ast::Path>(*one.value);
     const std::string name = path && path->simple() ? path->parts.front().text : "";
     if (name == "f32") return;
-    if (name == "bf16") {
-      (key == "compute" ? precision.products : key == "params" ? precision.params : precision.sums) = Type::bf16;
+    if (name == "bf16" || name == "f16") {
+      (key == "compute"  ? precision.products
+       : key == "params" ? precision.params
+                         : precision.sums) = name == "bf16" ? Type::bf16 : Type::f16;
       return;
     }
-    if (name == "f16") return not_built(one);
     auto report = sink_.error("E0342", one.value->span, "`{}` of a precision is no such type", key);
     if (name == "f64") report.here("f64 is for the whole program").help("`--precision f64` computes all of it in f64");
     else
       report.here("{}", known->meaning)
-          .help(key == "compute"  ? "it is `f32`, or `bf16` for products of half the bytes"
-                : key == "params" ? "it is `f32`, or `bf16` for half the memory"
-                                  : "it is `f32`, or `bf16` for half the bytes");
+          .help(key == "compute"  ? "it is `f32`, or `bf16` or `f16` for products of half the bytes"
+                : key == "params" ? "it is `f32`, or `bf16` or `f16` for half the memory"
+                                  : "it is `f32`, or `bf16` or `f16` for half the bytes");
   }
 
   void unknown(const ast::Attribute& one) {
@@ -74,23 +78,18 @@ class PrecisionResolver {
     else report.help("it has " + keys_text());
   }
 
-  void not_built(const ast::Attribute& one) {
-    const std::string& key = one.key.text;
-    sink_.error("E0901", one.value->span, "`{}: f16` is not built yet", key)
-        .here("this version cannot compile it")
-        .help(fmt::format("`{}: bf16` is: it has the range of f32, so that no loss need be scaled", key));
-  }
-
   DiagnosticSink& sink_;
 };
 
 }  // namespace
 
 Precision resolve_precision(const SourceProgram& program, const std::string& name, DiagnosticSink& sink) {
+  std::vector<std::string> names(types.begin(), types.end());
+  bool found = name.empty() || std::ranges::find(names, name) != names.end();
   Precision chosen;
   chosen.f64 = name == "f64";
-  bool found = name.empty() || name == "f32" || name == "f64";
-  std::vector<std::string> names{"f32", "f64"};
+  if (name == "bf16") chosen.products = chosen.params = chosen.sums = Type::bf16;
+  if (name == "f16") chosen.products = chosen.params = chosen.sums = Type::f16;
   std::vector<Span> spans(names.size());
   for (const Ast& file : program.files)
     for (const ast::Decl& decl : file.decls) {
@@ -115,7 +114,7 @@ Precision resolve_precision(const SourceProgram& program, const std::string& nam
   auto report = sink.error("E0341", Span{}, "no precision is called `{}`", name);
   if (const auto near = did_you_mean(name, names)) report.help(fmt::format("did you mean `{}`?", *near));
   else report.note(fmt::format("there is `{}`", fmt::format("{}", fmt::join(names, "`, `"))));
-  if (names.size() == 2)
+  if (names.size() == types.size())
     report.help("a line of the spec makes one: `precision mixed { compute: bf16, params: f32, reduce: f32 }`");
   return chosen;
 }

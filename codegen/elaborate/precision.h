@@ -16,8 +16,8 @@ struct Precision {
   meshrt::Type sums = meshrt::Type::f32;      // what ranks add up gradients in
 };
 
-/// The one called so, of the spec's blocks, "f32" or "f64"; an empty name is f32. Reports every mistake of the blocks,
-/// chosen or not: E0341, E0342, E0901.
+/// The one called so, of the spec's blocks, or a type: "f32", "f64", and "bf16" and "f16", which say it of every key;
+/// an empty name is f32. Reports every mistake of the blocks, chosen or not: E0341, E0342.
 Precision resolve_precision(const SourceProgram&, const std::string& name, DiagnosticSink&);
 
 }  // namespace mesh

@@ -45,7 +45,7 @@ std::optional<Type> element_named(const Elaboration& e, const std::string& name)
   if (name == "real" || name == "f32") return default_float(e);
   if (name == "f64") return Type::f64;
   if (name == "bf16") return e.options.f64 ? Type::f64 : Type::bf16;
-  if (name == "f16") return Type::f16;
+  if (name == "f16") return e.options.f64 ? Type::f64 : Type::f16;
   if (name == "i32") return Type::i32;
   if (name == "i64") return Type::i64;
   if (name == "u8") return Type::u8;
@@ -70,10 +70,6 @@ std::optional<WrittenType> written_type(Elaboration& e, const DimScope& scope, c
     good = bool(result.index_of);
   } else if (const auto element = element_named(e, type.element.text)) {
     result.element = *element;
-    if (*element == Type::f16) {
-      not_built(e, type.element.span, "the element type f16", "use `bf16`, `real` or `f32`");
-      good = false;
-    }
   } else if (e.declared.blocks.count(type.element.text) > 0) {
     e.error("E0203", type.element.span, "`{}` is a block, not an element type", type.element.text)
         .help("an instance of a block is made by `param name : {}[...]`, without a value", type.element.text);
@@ -81,7 +77,7 @@ std::optional<WrittenType> written_type(Elaboration& e, const DimScope& scope, c
   } else {
     auto report = e.error("E0203", type.element.span, "unknown element type `{}`", type.element.text);
     if (const auto near = did_you_mean(type.element.text, element_names())) report.here("did you mean `{}`?", *near);
-    else report.help("element types are real, f32, f64, bf16, i32, i64, u8, bool and index(dim)");
+    else report.help("element types are real, f32, f64, bf16, f16, i32, i64, u8, bool and index(dim)");
     good = false;
   }
   for (const ast::Slot& slot : type.slots) {
@@ -196,10 +192,8 @@ std::optional<Pair> meet(Elaboration& e, const Term& left, const Term& right, Sp
   }
   e.build.span = at;
   if (!pair.left || !pair.right) return {};
-  if (e.type(pair.left).element == Type::bf16 && e.type(pair.right).element == Type::f32)
-    pair.left = e.build.cast(pair.left, Type::f32);
-  if (e.type(pair.right).element == Type::bf16 && e.type(pair.left).element == Type::f32)
-    pair.right = e.build.cast(pair.right, Type::f32);
+  if (e.type(pair.right).element == Type::f32) pair.left = e.build.computed(pair.left);
+  if (e.type(pair.left).element == Type::f32) pair.right = e.build.computed(pair.right);
   const ValueType l = e.type(pair.left), r = e.type(pair.right);
   const bool literal_meets_index = left.is_untyped() || right.is_untyped();
   if (l.element == r.element && (l.index_of == r.index_of || literal_meets_index)) return pair;
@@ -356,7 +350,6 @@ Term as_written(Elaboration& e, const Term& term, const ValueType& wanted, Span 
 
 Term cast_to(Elaboration& e, const Term& term, Type element, DimId index_of, Span span) {
   if (term.poisoned()) return term;
-  if (element == Type::f16) return not_built(e, span, "the element type f16", "use `bf16`, `real` or `f32`");
   e.build.span = span;
   if (term.is_number() || term.is_truth()) {
     double number = term.is_number() ? term.number : (term.truth ? 1 : 0);

@@ -92,8 +92,8 @@ std::string literal(double value, Type type) {
       return fmt::format("{}", static_cast<int64_t>(value));
     case Type::f32:
     case Type::f64: break;
-    case Type::bf16: return cpp + "(" + literal(value, Type::f32) + ")";
-    case Type::f16: internal_error("a literal of a half precision type reached the emitter");
+    case Type::bf16:
+    case Type::f16: return cpp + "(" + literal(value, Type::f32) + ")";
   }
   if (std::isnan(value)) return fmt::format("std::numeric_limits<{}>::quiet_NaN()", cpp);
   if (std::isinf(value)) return fmt::format("{}std::numeric_limits<{}>::infinity()", value < 0 ? "-" : "", cpp);

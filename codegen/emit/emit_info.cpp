@@ -133,7 +133,8 @@ void emit_info(EmitContext& context, CppWriter& out, const EmitOptions& options)
     set("mesh_name", context.mesh().name);
     set("machine", program.sharded.machine.name);
     set("precision", options.precision);
-    if (multiplies_bf16(program)) out.line("info.bf16 = true;");
+    if (multiplies(program, Type::bf16)) out.line("info.bf16 = true;");
+    if (multiplies(program, Type::f16)) out.line("info.f16 = true;");
     if (has_convolutions(program)) out.line("info.convolves = true;");
     std::vector<std::string> mesh, samples, watched, metrics, outputs;
     for (const MeshAxis& axis : context.mesh().axes)

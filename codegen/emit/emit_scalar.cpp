@@ -348,7 +348,7 @@ ScalarEmitter::Expression ScalarEmitter::compose(const Scalar& scalar, const Sca
   if (nothing) return written_[first];
   if (apply.function == MapFunction::cast && scalar.type == Type::f32 && pass_.scalars[first].type == Type::f64)
     return {"meshrt::rounded(" + written_[first].text + ")", name_precedence, result.constant};
-  if (apply.function == MapFunction::cast && scalar.type == Type::bf16)
+  if (apply.function == MapFunction::cast && is_narrow(scalar.type))
     return {type + "(" + written_[first].text + ")", name_precedence, result.constant};
   const bool selects = apply.function == MapFunction::where && chooses_computed(scalar, apply);
   const std::string_view pattern = selects ? "meshrt::where<$type>($0, $1, $2)" : function.cpp;

@@ -105,7 +105,7 @@ std::string cpp_type(Type type) {
     case Type::u8: return "uint8_t";
     case Type::boolean: return "bool";
     case Type::bf16: return "meshrt::Bfloat16";
-    case Type::f16: break;
+    case Type::f16: return "meshrt::Float16";
   }
   internal_error(std::string("arithmetic in ") + meshrt::name_of(type) + " reached the emitter");
 }

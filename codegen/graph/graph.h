@@ -53,6 +53,7 @@ struct ValueType {
 /// What arithmetic on numbers of the type is done in, and what gradients of such values are in: bf16 and f16 are for
 /// keeping and moving numbers.
 constexpr Type computed_in(Type type) { return type == Type::bf16 || type == Type::f16 ? Type::f32 : type; }
+constexpr bool is_narrow(Type type) { return computed_in(type) != type; }
 
 /// Which of the four functions of a region (gradient/regions.h), or the update, a node belongs to.
 enum class Part : uint8_t {

@@ -57,6 +57,7 @@ void put_integer(std::byte* to, Type type, int64_t value) {
 void put_real(std::byte* to, Type type, double value) {
   if (type == Type::f64) return put(to, value);
   if (type == Type::bf16) return put(to, meshrt::Bfloat16(static_cast<float>(value)));
+  if (type == Type::f16) return put(to, meshrt::Float16(static_cast<float>(value)));
   put(to, static_cast<float>(value));
 }
 
@@ -69,12 +70,13 @@ std::string place_of(int64_t at, const std::vector<int64_t>& shape) {
 
 }  // namespace
 
-bool is_real(Type type) { return type == Type::f32 || type == Type::f64 || type == Type::bf16; }
+bool is_real(Type type) { return type == Type::f32 || type == Type::f64 || is_narrow(type); }
 
 double element(Type type, const std::byte* at) {
   if (type == Type::f32) return get<float>(at);
   if (type == Type::f64) return get<double>(at);
   if (type == Type::bf16) return static_cast<float>(get<meshrt::Bfloat16>(at));
+  if (type == Type::f16) return static_cast<float>(get<meshrt::Float16>(at));
   return static_cast<double>(integer(type, at));
 }
 
@@ -94,7 +96,7 @@ meshrt::Array fit_array(const meshrt::Array& from, Type type, const std::vector<
     throw Failure(Cause::data, fmt::format("{} has shape [{}], but needs [{}]", what, fmt::join(from.shape, ", "),
                                            fmt::join(dims, ", ")));
   }
-  if ((is_real(from.type) && !is_real(type)) || from.type == Type::f16)
+  if (is_real(from.type) && !is_real(type))
     throw Failure(Cause::data, fmt::format("{} holds {} numbers, but needs {}: convert the array first", what,
                                            meshrt::name_of(from.type), meshrt::name_of(type)));
   meshrt::Array made = make_array(type, shape);

@@ -10,16 +10,15 @@
 
 namespace mesh {
 
-/// f32, f64 or bf16: the types that hold floats here.
+/// The types that hold floats.
 bool is_real(Type);
 
 /// Zeros of this type and shape.
 meshrt::Array make_array(Type, std::vector<int64_t> shape);
 
-/// The array as the tensor's numbers: floats of any width but f16 and integers become the tensor's floats, integers its
-/// integers.
-/// Throws meshrt::Failure (Cause::data) that begins with `what` ("feed `label`"): another shape or kind of number, a
-/// number that the type does not have, an index not below its bound.
+/// The array as the tensor's numbers: floats of any width and integers become the tensor's floats, integers its
+/// integers. Throws meshrt::Failure (Cause::data) that begins with `what` ("feed `label`"): another shape or kind of
+/// number, a number that the type does not have, an index not below its bound.
 meshrt::Array fit_array(const meshrt::Array&, Type, const std::vector<int64_t>& shape,
                         const std::vector<std::string>& dim_names, int64_t index_bound, const std::string& what);
 

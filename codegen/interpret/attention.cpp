@@ -281,8 +281,11 @@ Task bind_attention(Binding& binding, const AttentionStep& step) {
 Task bind_step(Binding& binding, const AttentionStep& step) {
   switch (const Type type = binding.buffer(step.out).type) {
     case Type::f32:
-      return binding.buffer(step.q).type == Type::bf16 ? bind_attention<float, meshrt::Bfloat16>(binding, step)
-                                                       : bind_attention<float>(binding, step);
+      switch (binding.buffer(step.q).type) {
+        case Type::bf16: return bind_attention<float, meshrt::Bfloat16>(binding, step);
+        case Type::f16: return bind_attention<float, meshrt::Float16>(binding, step);
+        default: return bind_attention<float>(binding, step);
+      }
     case Type::f64: return bind_attention<double>(binding, step);
     default: internal_error(std::string("the interpreter has no attention of ") + meshrt::name_of(type));
   }

@@ -29,11 +29,11 @@ void put(meshrt::Array& array, int64_t at, double value) {
     case Type::f32: return write(static_cast<float>(value));
     case Type::f64: return write(value);
     case Type::bf16: return write(meshrt::Bfloat16(static_cast<float>(value)));
+    case Type::f16: return write(meshrt::Float16(static_cast<float>(value)));
     case Type::i32: return write(static_cast<int32_t>(value));
     case Type::i64: return write(static_cast<int64_t>(value));
     case Type::u8:
     case Type::boolean: return write(static_cast<uint8_t>(value));
-    default: internal_error(std::string("there are no arrays of ") + meshrt::name_of(array.type));
   }
 }
 
@@ -106,6 +106,14 @@ Arrays random_constants(const Program& program, uint64_t seed) {
   return constants;
 }
 
+double bound_of_narrow(const Program& program) {
+  double bound = 0;
+  for (const Type type : {Type::bf16, Type::f16})
+    if (const double place = type == Type::bf16 ? bf16_place : f16_place; rounds_to(program, type))
+      bound = std::max(bound, (adds_up(program, type) ? places_of_parts : places_of_orders) * place);
+  return bound;
+}
+
 Comparison compare_programs(const Program& program, const Program& reference, const CompareOptions& options) {
   const bool evaluate = program.entry("evaluate") != nullptr && reference.entry("evaluate") != nullptr;
   const auto run = [&](const Program& of) {
@@ -124,9 +132,7 @@ Comparison compare_programs(const Program& program, const Program& reference, co
     request.steps = request.planned_steps = options.steps;
     return interpret(request);
   };
-  const double bound = options.bound != 0 || !has_bf16(program) ? options.bound
-                       : adds_up_bf16(program)                  ? bf16_parts_bound
-                                                                : bf16_bound;
+  const double bound = options.bound != 0 ? options.bound : bound_of_narrow(program);
   Comparison result;
   const InterpretResult expected = run(reference);
   result.exit_code = expected.exit_code;

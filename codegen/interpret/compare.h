@@ -25,7 +25,7 @@ struct ComparedValue {
   double largest = 0;     // the largest finite |b| of the reference
   bool nan = false;       // one of them has a NaN, beside which nothing can be compared
   bool equal = false;     // no NaN, and the difference is within the bound
-  bool as_f32 = false;    // or it is no more than bf16 itself changes
+  bool as_f32 = false;    // or it is no more than bf16 or f16 itself changes
 };
 
 struct Comparison {
@@ -37,28 +37,32 @@ struct Comparison {
   bool equal() const;
 };
 
+/// Two orders of a sum differ by less than bf16 or f16 can say, and yet may be rounded to two neighbours, so far apart
+/// by the number itself: an operand of a product is then off by as much, and what follows is rounded again.
+inline constexpr double bf16_place = 0x1p-8, f16_place = 0x1p-11;
+/// So many such steps are allowed. Where ranks add up parts in the type, what a part is rounded by may be much beside a
+/// sum in which parts cancel.
+inline constexpr double places_of_orders = 4, places_of_parts = 16;
+/// By the types that the program rounds to; 0 where there is none.
+double bound_of_narrow(const Program&);
+
 /// Differences may be `bound` times the largest number of the reference. 0: 1e-9 for f64, 1e-5 for f32, and
-/// `bf16_bound` or `bf16_parts_bound` in a program that has bf16. Integers and bools must be equal. Two orders of a sum
-/// differ by less than bf16 can say, and yet may be rounded to two neighbours, 2^-8 apart: an operand of a product is
-/// then off by half a percent, and what follows is rounded again. Four such steps.
-inline constexpr double bf16_bound = 0x1p-6;
-/// The same where ranks add up parts in bf16: what a part is rounded by may be much beside a sum in which parts cancel.
-inline constexpr double bf16_parts_bound = 0x1p-4;
+/// `bound_of_narrow` in a program that rounds to bf16 or f16. Integers and bools must be equal.
 
 struct CompareOptions {
   uint64_t seed = 1;
   int64_t steps = 1;
   double bound = 0;
   double scale = 1;            // of real inputs
-  bool any_precision = false;  // the reference may keep in f32 what the other has in bf16
+  bool any_precision = false;  // the reference may keep in f32 what the other has in fewer bits
   // A program that one rank runs in place of the compared one.
   const Program* other = nullptr;
   std::optional<int64_t> other_rank = {};
   bool digest = false;
 };
-/// Where roundings to bf16 add up over many layers, two orders of a sum lie farther apart than that, as bf16 then does
-/// from f32. So what differs counts as equal where the reference, compiled in f32, differs from itself by half as much
-/// or more: two independent roundings do not often differ by more than twice what each does.
+/// Where such roundings add up over many layers, two orders of a sum lie farther apart than that, as the narrow type
+/// then does from f32. So what differs counts as equal where the reference, compiled in f32, differs from itself by
+/// half as much or more: two independent roundings do not often differ by more than twice what each does.
 void allow_as_f32(Comparison&, const Comparison& reference_in_f32);
 
 Comparison compare_programs(const Program&, const Program& reference, const CompareOptions& = {});

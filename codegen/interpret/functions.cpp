@@ -65,9 +65,10 @@ ChunkFunction cast_loop(Type result) {
 }
 
 /// To and from what arithmetic is done in, and nothing else.
+template <class Narrow>
 ChunkFunction narrow_cast(Type operand, Type result) {
-  if (operand == Type::f32) return unary<meshrt::Bfloat16, float>([](float x) { return meshrt::Bfloat16(x); });
-  if (result == Type::f32) return unary<float, meshrt::Bfloat16>([](meshrt::Bfloat16 x) { return float(x); });
+  if (operand == Type::f32) return unary<Narrow, float>([](float x) { return Narrow(x); });
+  if (result == Type::f32) return unary<float, Narrow>([](Narrow x) { return float(x); });
   return nullptr;
 }
 
@@ -154,16 +155,21 @@ ChunkFunction of_type(MapFunction function, Type result) {
     return logical(function);
   } else {
     if (const ChunkFunction loop = arithmetic<A>(function)) return loop;
-    if constexpr (std::is_same_v<A, float>)
+    if constexpr (std::is_same_v<A, float>) {
       if (function == MapFunction::round_bf16) return binary<A, A>([](A x, A u) { return meshrt::round_bf16(x, u); });
+      if (function == MapFunction::round_f16) return binary<A, A>([](A x, A u) { return meshrt::round_f16(x, u); });
+    }
     if constexpr (std::is_floating_point_v<A>) return analytic<A>(function);
     return nullptr;
   }
 }
 
 ChunkFunction function_of(MapFunction function, Type operand, Type result) {
-  if (operand == Type::bf16 || result == Type::bf16)
-    return function == MapFunction::cast ? narrow_cast(operand, result) : nullptr;
+  if (is_narrow(operand) || is_narrow(result)) {
+    if (function != MapFunction::cast) return nullptr;
+    return operand == Type::bf16 || result == Type::bf16 ? narrow_cast<meshrt::Bfloat16>(operand, result)
+                                                         : narrow_cast<meshrt::Float16>(operand, result);
+  }
   switch (operand) {
     case Type::f32: return of_type<float>(function, result);
     case Type::f64: return of_type<double>(function, result);

@@ -43,11 +43,11 @@ void write_literal(double value, meshrt::Type type, void* to) {
     case Type::f32: *static_cast<float*>(to) = static_cast<float>(value); return;
     case Type::f64: *static_cast<double*>(to) = value; return;
     case Type::bf16: *static_cast<meshrt::Bfloat16*>(to) = meshrt::Bfloat16(static_cast<float>(value)); return;
+    case Type::f16: *static_cast<meshrt::Float16*>(to) = meshrt::Float16(static_cast<float>(value)); return;
     case Type::i32: write_integer<int32_t>(value, to); return;
     case Type::i64: write_integer<int64_t>(value, to); return;
     case Type::u8: write_integer<uint8_t>(value, to); return;
     case Type::boolean: *static_cast<bool*>(to) = value != 0; return;
-    default: internal_error(std::string("the interpreter has no ") + meshrt::name_of(type) + " numbers");
   }
 }
 

@@ -106,6 +106,7 @@ Task bind_step(Binding& binding, const TakeStep& step) {
     case Type::f32: return take_of<float>(binding, step);
     case Type::f64: return take_of<double>(binding, step);
     case Type::bf16: return take_of<meshrt::Bfloat16>(binding, step);
+    case Type::f16: return take_of<meshrt::Float16>(binding, step);
     case Type::i32: return take_of<int32_t>(binding, step);
     case Type::i64: return take_of<int64_t>(binding, step);
     case Type::u8: return take_of<uint8_t>(binding, step);

@@ -179,16 +179,25 @@ Task bind_product(Binding& binding, const ProductStep& step) {
   };
 }
 
+/// One of its operands, or both, are narrow.
+template <class Narrow>
+Task bind_narrow_product(Binding& binding, const ProductStep& step) {
+  if (binding.buffer(step.a).type == Type::f32) return bind_product<float, float, Narrow>(binding, step);
+  if (binding.buffer(step.b).type == Type::f32) return bind_product<float, Narrow, float>(binding, step);
+  return bind_product<float, Narrow>(binding, step);
+}
+
 }  // namespace
 
 Task bind_step(Binding& binding, const ProductStep& step) {
-  using meshrt::Bfloat16;
-  const bool narrow_a = binding.buffer(step.a).type == Type::bf16, narrow_b = binding.buffer(step.b).type == Type::bf16;
+  const auto reads = [&](Type type) {
+    return binding.buffer(step.a).type == type || binding.buffer(step.b).type == type;
+  };
   switch (binding.buffer(step.c).type) {
     case Type::f32:
-      if (narrow_a && narrow_b) return bind_product<float, Bfloat16>(binding, step);
-      if (narrow_a) return bind_product<float, Bfloat16, float>(binding, step);
-      return narrow_b ? bind_product<float, float, Bfloat16>(binding, step) : bind_product<float>(binding, step);
+      if (reads(Type::bf16)) return bind_narrow_product<meshrt::Bfloat16>(binding, step);
+      return reads(Type::f16) ? bind_narrow_product<meshrt::Float16>(binding, step)
+                              : bind_product<float>(binding, step);
     case Type::f64: return bind_product<double>(binding, step);
     default: break;
   }

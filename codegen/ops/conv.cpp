@@ -77,7 +77,7 @@ std::vector<Factor> conv_factors(const Graph& graph, const Node& node) {
   return window_factors(graph, node, conv.windows, operands, {side_of(conv.makes)}, {0});
 }
 
-/// Where the operands are bf16, d becomes that too.
+/// Where the operands are bf16 or f16, d becomes that too.
 std::vector<ValueId> conv_gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
                                    const std::vector<bool>& wanted) {
   const Node node = build.graph.node(id);

@@ -105,6 +105,7 @@ Task conv_step_bound(Binding& binding, const DefinedStep& step) {
 Task bind_conv_step(Binding& binding, const DefinedStep& step) {
   switch (const Type type = binding.buffer(step.reads[0]).type) {
     case Type::bf16: return conv_step_bound<float, meshrt::Bfloat16>(binding, step);
+    case Type::f16: return conv_step_bound<float, meshrt::Float16>(binding, step);
     case Type::f32: return conv_step_bound<float>(binding, step);
     case Type::f64: return conv_step_bound<double>(binding, step);
     default: internal_error(std::string("the interpreter has no convolutions of ") + meshrt::name_of(type));

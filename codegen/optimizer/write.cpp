@@ -8,7 +8,8 @@ ValueId write(GraphBuilder& build, StoredId to, ValueId value) {
   if (const Type computed = computed_in(type.element); computed != type.element) {
     const ValueId chance =
         build.value(RandomOp{Distribution::uniform, path + ".rounding", computed, type.dims, type.dims}, {});
-    value = build.cast(build.map(MapFunction::round_bf16, {value, chance}), type.element);
+    const MapFunction rounds = type.element == Type::bf16 ? MapFunction::round_bf16 : MapFunction::round_f16;
+    value = build.cast(build.map(rounds, {value, chance}), type.element);
   }
   build.append(UpdateOp{to}, {value});
   return value;

@@ -23,29 +23,29 @@ int64_t MemoryPlan::peak() const {
   return most;
 }
 
-bool has_bf16(const Program& program) {
-  const auto is_narrow = [](const Value& value) { return value.type.element == Type::bf16; };
-  return std::ranges::any_of(program.sharded.graph.values, is_narrow);
+bool rounds_to(const Program& program, Type type) {
+  return std::ranges::any_of(program.sharded.graph.values,
+                             [&](const Value& value) { return value.type.element == type; });
 }
 
-bool adds_up_bf16(const Program& program) {
-  return std::ranges::any_of(program.sharded.graph.nodes, [](const Node& node) {
+bool adds_up(const Program& program, Type type) {
+  return std::ranges::any_of(program.sharded.graph.nodes, [&](const Node& node) {
     const auto* map = std::get_if<MapOp>(&node.op);
-    return map && map->function == MapFunction::cast_part;
+    return map && map->function == MapFunction::cast_part &&
+           program.sharded.graph.type(node.results[0]).element == type;
   });
 }
 
-bool multiplies_bf16(const Program& program) {
+bool multiplies(const Program& program, Type type) {
   bool found = false;
-  const auto is_narrow = [&](const Access& access) { return program.buffer(access.buffer).type == Type::bf16; };
+  const auto has_it = [&](const Access& access) { return program.buffer(access.buffer).type == type; };
   for (const Routine& routine : program.routines)
     for_each_step(routine.steps, [&](const Step& step) {
       const auto* product = std::get_if<ProductStep>(&step.what);
       const auto* attention = std::get_if<AttentionStep>(&step.what);
       const auto* defined = std::get_if<DefinedStep>(&step.what);
-      found = found || (product && is_narrow(product->a) && is_narrow(product->b)) ||
-              (attention && is_narrow(attention->q)) ||
-              (defined && defined->definition->convolves && is_narrow(defined->reads.front()));
+      found = found || (product && has_it(product->a) && has_it(product->b)) || (attention && has_it(attention->q)) ||
+              (defined && defined->definition->convolves && has_it(defined->reads.front()));
     });
   return found;
 }

@@ -465,12 +465,12 @@ struct Program {
   const Buffer& buffer(BufferId id) const { return buffers[id.index]; }
 };
 
-/// Whether it rounds numbers to bf16.
-bool has_bf16(const Program&);
-/// Whether ranks add up parts that are in bf16.
-bool adds_up_bf16(const Program&);
-/// Whether products or convolutions read them.
-bool multiplies_bf16(const Program&);
+/// Whether it rounds numbers to the type, bf16 or f16.
+bool rounds_to(const Program&, meshrt::Type);
+/// Whether ranks add up parts that are in it.
+bool adds_up(const Program&, meshrt::Type);
+/// Whether products, of two operands of it, attention or convolutions read them.
+bool multiplies(const Program&, meshrt::Type);
 /// Whether a step is a convolution.
 bool has_convolutions(const Program&);
 

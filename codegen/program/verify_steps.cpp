@@ -388,7 +388,6 @@ class StepVerifier {
   void types(const Pass& pass, const Scalar& scalar, const Scalar::Apply& apply) {
     if (apply.operands.empty()) return;
     const auto type = [&](size_t i) { return pass.scalars[static_cast<size_t>(apply.operands[i])].type; };
-    const auto is_narrow = [](Type of) { return computed_in(of) != of; };
     if (apply.function == MapFunction::cast) {
       if ((is_narrow(scalar.type) && computed_in(scalar.type) != type(0)) ||
           (is_narrow(type(0)) && computed_in(type(0)) != scalar.type))

@@ -13,7 +13,7 @@ namespace {
 
 class Narrower {
  public:
-  explicit Narrower(Graph& graph) : graph_(graph) {}
+  Narrower(Graph& graph, Type type) : graph_(graph), type_(type) {}
 
   /// Rebuilds a body. A cast of what an enclosing body defines is appended there, where the loop comes next.
   void run(BodyId body) {
@@ -49,27 +49,28 @@ class Narrower {
     return is_product(node) && adds_up(node) && graph_.type(node.inputs[0]).element == Type::f32;
   }
 
-  /// The value in bf16, for `reader`. Of a view it is the same view of what that views, and what was widened is there.
+  /// The value in that type, for `reader`. Of a view it is the same view of what that views, and what was widened is
+  /// there.
   ValueId narrow(ValueId value, const Node& reader) {
     if (const auto known = narrow_.find(value); known != narrow_.end()) return known->second;
     const Node from = producer(value);
-    if (widens(graph_, from) && graph_.type(from.inputs[0]).element == Type::bf16)
-      return narrow_[value] = from.inputs[0];
+    if (widens(graph_, from) && graph_.type(from.inputs[0]).element == type_) return narrow_[value] = from.inputs[0];
     const bool views = is_view(from.op) && graph_.value(value).name.empty();
     const ValueId inner = views ? narrow(from.inputs[0], reader) : value;
     GraphBuilder build = beside(graph_, reader);
     build.body = graph_.value(value).body;
-    return narrow_[value] = views ? build.value(from.op, {inner}) : build.narrow(value, Type::bf16);
+    return narrow_[value] = views ? build.value(from.op, {inner}) : build.narrow(value, type_);
   }
 
   Graph& graph_;
+  Type type_;
   std::map<ValueId, ValueId> narrow_;
 };
 
 }  // namespace
 
-void narrow_products(Graph& graph) {
-  Narrower(graph).run(graph.root());
+void narrow_products(Graph& graph, Type type) {
+  Narrower(graph, type).run(graph.root());
   verify_graph(graph, "narrow_products");
 }
 

@@ -1,5 +1,6 @@
-// read_narrow.h: products that read each weight once, as those of few rows do, read one of bf16 as it lies: the kernel
-// widens it in registers, where the same numbers add up in the same order, and no copy in f32 is written and read.
+// read_narrow.h: products that read each weight once, as those of few rows do, read one of 16 bits as it lies: the
+// kernel widens it in registers, where the same numbers add up in the same order, and no copy in f32 is written and
+// read.
 #pragma once
 #include "codegen/graph/graph.h"
 

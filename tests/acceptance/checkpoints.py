@@ -38,10 +38,10 @@ def read_file(path):
 
 
 def write_file(path, arrays):
-    """A safetensors file of arrays of f32, and of u16 that are the bits of bf16."""
+    """A safetensors file of arrays of f32, f16, and u16 that are the bits of bf16."""
     entries, data = {}, b""
     for name, x in arrays.items():
-        entries[name] = {"dtype": "BF16" if x.dtype == np.uint16 else "F32", "shape": list(x.shape), "data_offsets": [len(data), len(data) + x.nbytes]}
+        entries[name] = {"dtype": {"uint16": "BF16", "float16": "F16"}.get(str(x.dtype), "F32"), "shape": list(x.shape), "data_offsets": [len(data), len(data) + x.nbytes]}
         data += x.tobytes()
     header = json.dumps(entries).encode()
     with open(path, "wb") as file:

@@ -145,6 +145,7 @@ def check_machine(report, folder):
     report.true("machine --measure: says what it measured", all(word in done.stderr for word in ("products", "attention", "other ops", "memory", "all-reduce, 2 ranks of a host", "send within a host", "ranks of a host meet after work")), done.stderr)
     rates = (shown["gflops"]["f32"], shown["gflops"]["f64"], *shown["memory_gbs"].values())
     report.true("machine --measure: rates of this world", 1 < rates[1] < rates[0] < 1000 and len(rates) == 7 and all(0.1 < rate < 1000 for rate in rates[2:]), rates)
+    report.true("machine --measure: products and attention of bf16 too", all(0.1 < shown["gflops"][what] < 1e4 for what in ("bf16", "attention_bf16")), shown["gflops"])
     slower = [shown["gflops"][what] for what in ("attention", "elementwise")]
     report.true("machine --measure: attention and other ops take longer than products", all(0.1 < rate < rates[0] for rate in slower), shown["gflops"])
     for kind, link in (("all-reduce", shown["node"]), ("send", shown["node"]["send"])):

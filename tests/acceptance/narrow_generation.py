@@ -1,4 +1,4 @@
-"""`generate` with `params: bf16`: products of few rows by NumPy in f64 on rounded operands, the full forward pass, layouts, built programs and files."""
+"""`generate` with `params: bf16` and `params: f16`: products of few rows by NumPy in f64 on rounded operands, the full forward pass, layouts, built programs and files."""
 import json
 import os
 from unittest import mock
@@ -10,11 +10,12 @@ from checkpoints import read_file, write_file
 from common import TOP, Report, meshc, scratch, sets
 from common import run as execute
 from generation import generated, log_shares
-from precision import bf16, last_place
+from oracle.narrow import BF16, NARROW_TYPES
 
 SEED = 20261127
-PRECISIONS = "precision stored { compute: bf16, params: bf16 }\nprecision kept { params: bf16 }\n"
-# One product of a parameter, as it lies or transposed, on either side; what it multiplies are rows of a table and no numbers of bf16.
+PRECISIONS = "".join(f"precision stored_{one.name} {{ compute: {one.name}, params: {one.name} }}\nprecision kept_{one.name} {{ params: {one.name} }}\n" for one in NARROW_TYPES)
+PRECISIONS_OF = [(f"{keeps}_{one.name}", one) for one in NARROW_TYPES for keeps in ("kept", "stored")]
+# One product of a parameter, as it lies or transposed, on either side; what it multiplies are rows of a table and no numbers of the type.
 PRODUCT = PRECISIONS + """
 dim batch = 1, seq = 16 edge 0, embed = 1, vocab = 2
 model Product {
@@ -52,10 +53,10 @@ def prompts_of(random, batch, vocab):
     return ["".join(map(chr, random.integers(33, min(vocab, 126), length))) for length in lengths]
 
 
-def expected(table, w, tokens, round_left):
+def expected(narrow, table, w, tokens, round_left):
     """Logits of each position by NumPy in f64, and the sums of absolute products."""
-    e = bf16(table)[tokens] * np.float32(1.37)
-    left, right = (bf16(e) if round_left else e).astype(np.float64), bf16(w).astype(np.float64)
+    e = narrow.round(table)[tokens] * np.float32(1.37)
+    left, right = (narrow.round(e) if round_left else e).astype(np.float64), narrow.round(w).astype(np.float64)
     return left @ right, abs(left) @ abs(right)
 
 
@@ -63,9 +64,9 @@ def likelihoods(logits, tokens):
     return np.array([row[token] for row, token in zip(log_shares(logits), tokens[1:])])
 
 
-def products(report, folder, random, small):
+def products(report, folder, random, small, narrow):
     """The likelihoods of all elements, given and written, are those of rounded operands. A logarithm of shares is off by twice what a logit is."""
-    places, relative, unlike = ({"kept": 0.0, "stored": 0.0} for _ in range(3))
+    places, relative, unlike = ({f"kept_{narrow.name}": 0.0, f"stored_{narrow.name}": 0.0} for _ in range(3))
     shapes = SHAPES if small else SHAPES + MORE_SHAPES
     for form, (lies, operands) in FORMS.items():
         spec = f"{folder}/{form.replace(', ', '-')}.mesh"
@@ -79,17 +80,17 @@ def products(report, folder, random, small):
                 for one in generated([spec], f"{folder}/params.safetensors", options, prompts_of(random, batch, vocab), precision=precision):
                     tokens = list(one["prompt"].encode()) + one["tokens"]
                     got = np.array(one["prompt_logprobs"] + one["logprobs"])
-                    logits, magnitude = expected(table, w, tokens, precision == "stored")
+                    logits, magnitude = expected(narrow, table, w, tokens, precision.startswith("stored"))
                     error, size = abs(got - likelihoods(logits, tokens)), 2 * magnitude.max(-1)[:-1]
-                    places[precision] = max(places[precision], np.max(error / last_place(size)))
+                    places[precision] = max(places[precision], np.max(error / narrow.last_place(size)))
                     relative[precision] = max(relative[precision], np.max(error / size))
-                    other, _ = expected(table, w, tokens, precision != "stored")
+                    other, _ = expected(narrow, table, w, tokens, precision.startswith("kept"))
                     unlike[precision] = max(unlike[precision], np.max(abs(got - likelihoods(other, tokens)) / size))
     for precision in places:
         title = f"{precision}: products of {len(shapes)} shapes, on either side, transposed or not"
-        report.check(f"{title}: last places of bf16 of the sum of absolute products from f64", float(f"{places[precision]:.2e}"), 2)
+        report.check(f"{title}: last places of the type of the sum of absolute products from f64", float(f"{places[precision]:.2e}"), 2)
         report.check(f"{title}: the same relative to that sum, as f32 adds up", float(f"{relative[precision]:.1e}"), 1e-6)
-        report.true(f"{precision}: with the left operand rounded as the other precision does it would be farther", unlike[precision] > 1e-4, f"{unlike[precision]:.1e}")
+        report.true(f"{precision}: with the left operand rounded as the other precision does it would be farther", unlike[precision] > narrow.step / 40, f"{unlike[precision]:.1e}")
 
 
 class Gpt:
@@ -104,11 +105,11 @@ class Gpt:
         self.fetch(TEXTS[:1], "f32", "--seed", SEED, "--save-params", self.params)
         write_file(self.params, {name: x if x.ndim == 1 else 8 * x for name, x in read_file(self.params).items()})  # so that texts are unlike each other
 
-    def narrowed(self):
-        """The file of the numbers in bf16."""
-        narrow = f"{self.folder}/narrow.safetensors"
-        write_file(narrow, {name: (bf16(x).view(np.uint32) >> 16).astype(np.uint16) for name, x in read_file(self.params).items()})
-        return narrow
+    def narrowed(self, narrow=BF16):
+        """The file of the numbers in the type."""
+        path = f"{self.folder}/{narrow.name}.safetensors"
+        write_file(path, {name: narrow.stored(x) for name, x in read_file(self.params).items()})
+        return path
 
     def fetch(self, texts, precision, *more):
         tokens = np.zeros((len(texts), SIZES["seq"]), np.int32)
@@ -125,8 +126,7 @@ class Gpt:
 def forward_passes(report, gpt):
     """Position by position what evaluation says. Of `kept` sums of f32 in the same order, but for attention. Of `stored` attention reads bf16 where evaluation runs
     and f32 here: beside f64 with the same parameters it is no farther from what is right than evaluation is, to a tenth."""
-    narrow = gpt.narrowed()
-    for precision in ("kept", "stored"):
+    for precision, narrow in PRECISIONS_OF:
         made = gpt.write(precision, "one", "--greedy")
         texts = [one["prompt"] + "".join(map(chr, one["tokens"])) for one in made]
 
@@ -135,9 +135,9 @@ def forward_passes(report, gpt):
             return np.concatenate([likelihoods(logits, list(text.encode())) for text, logits in zip(texts, np.load(f"{gpt.folder}/logits.npy"))])
 
         got = np.concatenate([np.array(one["prompt_logprobs"] + one["logprobs"]) for one in made])
-        whole, exact = evaluated(precision, gpt.params), evaluated("f64", narrow)
+        whole, exact = evaluated(precision, gpt.params), evaluated("f64", gpt.narrowed(narrow))
         distance = lambda one, other: float(f"{np.max(abs(one - other)):.1e}")
-        if precision == "kept":
+        if precision.startswith("kept"):
             report.check(f"gpt {precision}: likelihoods from those of the full forward pass", distance(got, whole), 1e-5)
         report.check(f"gpt {precision}: likelihoods from those of f64, beside those of the full forward pass", distance(got, exact), 1.1 * max(distance(whole, exact), 1e-5))
 
@@ -149,7 +149,8 @@ def scores(gpt, precision, layout):
 
 
 def layouts(report, gpt, small):
-    for precision, bound in (("kept", 1e-5), ("stored", 2.0**-6)):
+    for precision, narrow in PRECISIONS_OF:
+        bound = 1e-5 if precision.startswith("kept") else 4 * narrow.step
         one = scores(gpt, precision, "one")
         for layout in ["both"] if small else ["batch_2", "wide_2", "params", "both"]:
             report.check(f"gpt {precision} {layout}: likelihoods of texts from those of one rank", float(f"{np.max(abs(scores(gpt, precision, layout) - one)):.1e}"), bound)
@@ -158,7 +159,7 @@ def layouts(report, gpt, small):
 
 def built(report, gpt, small):
     """Every bit of what is interpreted; texts of several lengths and of one, by beams, and on threads."""
-    for precision in ("kept", "stored"):
+    for precision, _ in PRECISIONS_OF:
         for layout in ["both"] if small else ["one", "wide_2", "both"]:
             for words, prompts in ((["--temperature", "0.9", "--seed", 5], TEXTS), (["--temperature", "0.9", "--seed", 5], TEXTS[::2])):
                 same = gpt.write(precision, layout, *words, prompts=prompts) == gpt.write(precision, layout, *words, prompts=prompts, how=())
@@ -168,13 +169,13 @@ def built(report, gpt, small):
 
 
 def files(report, gpt):
-    """f32 is rounded to the nearest as it is read; what training in bf16 leaves is read as it is."""
-    narrow = gpt.narrowed()
-    for precision in ("kept", "stored"):
-        report.true(f"gpt {precision}: the same of a file of f32 and of its numbers in bf16", gpt.write(precision, "one", "--greedy") == gpt.write(precision, "one", "--greedy", params=narrow))
+    """f32 is rounded to the nearest as it is read; what training in fewer bits leaves is read as it is."""
+    for precision, narrow in PRECISIONS_OF:
+        report.true(f"gpt {precision}: the same of a file of f32 and of its numbers in {narrow.name}", gpt.write(precision, "one", "--greedy") == gpt.write(precision, "one", "--greedy", params=gpt.narrowed(narrow)))
     with mock.patch.dict(os.environ, MESHRT_GEMM="own"):  # OpenBLAS, where it is chosen for f32, adds up in another order
-        same = gpt.write("f32", "one", "--greedy", params=narrow) == gpt.write("kept", "one", "--greedy")
-    report.true("of bf16 beside f32, products are those of the same numbers in f32, bit by bit", same)
+        for narrow in NARROW_TYPES:
+            same = gpt.write("f32", "one", "--greedy", params=gpt.narrowed(narrow)) == gpt.write(f"kept_{narrow.name}", "one", "--greedy")
+            report.true(f"of {narrow.name} beside f32, products are those of the same numbers in f32, bit by bit", same)
 
 
 def run(small):
@@ -182,7 +183,8 @@ def run(small):
     print(f"seed {SEED}")
     random = np.random.default_rng(SEED)
     with scratch() as folder:
-        report.attempt("products", lambda: products(report, folder, random, small))
+        for narrow in NARROW_TYPES:
+            report.attempt(f"products of {narrow.name}", lambda: products(report, folder, random, small, narrow))
         gpt = Gpt(folder)
         report.attempt("forward passes", lambda: forward_passes(report, gpt))
         report.attempt("layouts", lambda: layouts(report, gpt, small))

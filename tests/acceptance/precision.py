@@ -1,4 +1,4 @@
-"""Products in bf16 (`--precision mixed`): against NumPy in f64 on rounded operands; training beside f32 and under layouts; files; bytes of gathers."""
+"""Products in bf16 and f16 (`--precision mixed`): against NumPy in f64 on rounded operands; training beside f32 and under layouts; files; bytes of gathers."""
 import json
 import os
 
@@ -9,10 +9,12 @@ from checkpoints import read_file, tensors, write_file
 from common import TOP, Report, json_lines, meshc, scratch, sets
 from common import run as execute
 from oracle import windows
+from oracle.narrow import BF16, F16, NARROW_TYPES
 from oracle.windows import Window
 
 SEED = 20261125
-MIXED = "precision mixed { compute: bf16, params: f32, reduce: f32 }\n"
+MIXED = "precision mixed { compute: bf16, params: f32, reduce: f32 }\nprecision half { compute: f16 }\n"
+PRECISION = {"bf16": "mixed", "f16": "half"}
 # Both operands as they lie and transposed; the gradient of each is a product too.
 PRODUCTS = MIXED + """
 dim row = 1, inner = 1, col = 1
@@ -99,38 +101,28 @@ layout sharded on halves { batch -> m; params { embed -> m } }
 """
 
 
-def bf16(x):
-    """To the nearest number of 8 bits of mantissa, ties to even."""
-    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
-    return ((bits + 0x7FFF + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)).view(np.float32)
-
-
-def last_place(x):
-    """Of bf16 at each number."""
-    return 2.0 ** (np.floor(np.log2(np.maximum(x, 2.0**-126))) - 7)
-
-
 class Oracle:
-    """The largest errors of products so far: in last places of bf16, and relative to the sum of absolute products."""
+    """The largest errors of products so far: in last places of the type, and relative to the sum of absolute products."""
 
-    def __init__(self):
+    def __init__(self, narrow):
+        self.narrow = narrow
         self.places = self.relative = self.unlike_f32 = 0.0
 
     def add(self, got, left, right):
-        l, r = bf16(left).astype(np.float64), bf16(right).astype(np.float64)
+        l, r = self.narrow.round(left).astype(np.float64), self.narrow.round(right).astype(np.float64)
         magnitude = abs(l) @ abs(r)
         error = abs(got - l @ r)
-        self.places = max(self.places, np.max(error / last_place(magnitude)))
+        self.places = max(self.places, np.max(error / self.narrow.last_place(magnitude)))
         self.relative = max(self.relative, np.max(error / np.maximum(magnitude, 2.0**-100)))
         self.unlike_f32 = max(self.unlike_f32, np.max(abs(got - left.astype(np.float64) @ right.astype(np.float64)) / np.maximum(magnitude, 2.0**-100)))
 
 
-def products(report, folder, random, small):
+def products(report, folder, random, small, narrow):
     """Every shape: four products forward, eight of gradients."""
     spec = os.path.join(folder, "products.mesh")
     with open(spec, "w") as file:
         file.write(PRODUCTS)
-    oracle = Oracle()
+    oracle = Oracle(narrow)
     shapes = SHAPES if small else SHAPES + MORE_SHAPES
     for rows, inner, cols in shapes:
         def numbers(*shape):
@@ -143,7 +135,7 @@ def products(report, folder, random, small):
         params |= {f"b_{form}": x if form[1] == "n" else np.ascontiguousarray(x.T) for form, x in b.items()}
         write_file(f"{folder}/params.safetensors", params)
         out = f"{folder}/{rows}-{inner}-{cols}"
-        execute(meshc(), "fetch", spec, *a, "grad(**)", "--precision", "mixed", "--params", f"{folder}/params.safetensors", *equality.feeds(folder, {"t": t}),
+        execute(meshc(), "fetch", spec, *a, "grad(**)", "--precision", PRECISION[narrow.name], "--params", f"{folder}/params.safetensors", *equality.feeds(folder, {"t": t}),
                 *sets(row=rows, inner=inner, col=cols), "--out", out)
         got = {name[:-4]: np.load(f"{out}/{name}") for name in os.listdir(out)}
         for form in a:
@@ -151,13 +143,13 @@ def products(report, folder, random, small):
             oracle.add(got[form], a[form], b[form])
             oracle.add(d_a if form[0] == "n" else d_a.T, t, b[form].T)
             oracle.add(d_b if form[1] == "n" else d_b.T, a[form].T, t)
-    title = f"{12 * len(shapes)} products of {len(shapes)} shapes, transposed or not, and gradients"
-    report.check(f"{title}: last places of bf16 of the sum of absolute products from f64", float(f"{oracle.places:.2e}"), 2)
+    title = f"{narrow.name}: {12 * len(shapes)} products of {len(shapes)} shapes, transposed or not, and gradients"
+    report.check(f"{title}: last places of the type of the sum of absolute products from f64", float(f"{oracle.places:.2e}"), 2)
     report.check(f"{title}: the same relative to that sum, as f32 adds up", float(f"{oracle.relative:.1e}"), 1e-6)
-    report.true("products in f32 would be farther from them, so operands are rounded", oracle.unlike_f32 > 1e-3, f"{oracle.unlike_f32:.1e}")
+    report.true(f"{narrow.name}: products in f32 would be farther from them, so operands are rounded", oracle.unlike_f32 > narrow.step / 4, f"{oracle.unlike_f32:.1e}")
 
 
-def convolutions(report, folder, random):
+def convolutions(report, folder, random, narrow):
     """Values and gradients against NumPy in f64 on rounded operands, and the layouts."""
     spec = f"{folder}/convolutions.mesh"
     with open(spec, "w") as file:
@@ -169,7 +161,7 @@ def convolutions(report, folder, random):
     write_file(f"{folder}/params.safetensors", params)
     out = f"{folder}/convolutions"
     names = ["dense", "apart", "wide"]
-    execute(meshc(), "fetch", spec, *names, "grad(**)", "--layout", "one", "--precision", "mixed", "--params", f"{folder}/params.safetensors", *equality.feeds(folder, inputs), "--out", out)
+    execute(meshc(), "fetch", spec, *names, "grad(**)", "--layout", "one", "--precision", PRECISION[narrow.name], "--params", f"{folder}/params.safetensors", *equality.feeds(folder, inputs), "--out", out)
     moving = (Window(h, ky, 2, 1, 1, 1), Window(w, kx, 1, 1, 1, 1))
 
     def expected(of):
@@ -182,17 +174,17 @@ def convolutions(report, folder, random):
                 "wide": windows.conv_transpose(y, back, moving), "grad(y)": windows.conv(r, back, moving), "grad(back)": windows.conv_weights(r, y, moving)}
 
     given = {name: array.astype(np.float64) for name, array in (params | inputs).items()}
-    rounded, sizes, wide = (expected(of) for of in (lambda name: bf16(given[name]).astype(np.float64), lambda name: abs(bf16(given[name]).astype(np.float64)), given.get))
+    rounded, sizes, wide = (expected(of) for of in (lambda name: narrow.round(given[name]).astype(np.float64), lambda name: abs(narrow.round(given[name]).astype(np.float64)), given.get))
     error = unlike_f32 = 0.0
     for name, value in rounded.items():
         got = np.load(f"{out}/{name}.npy").reshape(value.shape)
         magnitude = np.maximum(sizes[name], 2.0**-100)
         error, unlike_f32 = max(error, np.max(abs(got - value) / magnitude)), max(unlike_f32, np.max(abs(got - wide[name]) / magnitude))
-    report.check(f"{len(rounded)} convolutions and gradients: relative to the sum of absolute products, as f32 adds up", float(f"{error:.1e}"), 1e-6)
-    report.true("convolutions in f32 would be farther from them, so operands are rounded", unlike_f32 > 1e-3, f"{unlike_f32:.1e}")
+    report.check(f"{narrow.name}: {len(rounded)} convolutions and gradients: relative to the sum of absolute products, as f32 adds up", float(f"{error:.1e}"), 1e-6)
+    report.true(f"{narrow.name}: convolutions in f32 would be farther from them, so operands are rounded", unlike_f32 > narrow.step / 4, f"{unlike_f32:.1e}")
     for layout in ("pictures", "rows", "filters", "channels"):
-        done = execute(meshc(), "verify", spec, "--layout", layout, "--precision", "mixed", code=None)
-        report.true(f"convolutions, {layout}: all values equal one rank's", done.returncode == 0, "" if done.returncode == 0 else done.stdout + done.stderr)
+        done = execute(meshc(), "verify", spec, "--layout", layout, "--precision", PRECISION[narrow.name], code=None)
+        report.true(f"{narrow.name}: convolutions, {layout}: all values equal one rank's", done.returncode == 0, "" if done.returncode == 0 else done.stdout + done.stderr)
 
 
 def attended(q, k, v, t, seen):
@@ -214,7 +206,7 @@ def attended(q, k, v, t, seen):
     return products(weight, d_score, q, k, v, t), products(weight, size, *map(abs, (q, k, v, t)))
 
 
-def attention(report, folder, random, small):
+def attention(report, folder, random, small, narrow):
     """Values and gradients against NumPy in f64 on rounded operands, where one op computes them and where two products do; and the layouts."""
     shapes = [(1, 1, 1), (9, 5, 7), (64, 64, 64)] if small else [(1, 1, 1), (2, 3, 1), (9, 5, 7), (64, 64, 64), (33, 32, 48), (130, 17, 32)]
     of_bound, unlike_f32 = 0.0, np.inf
@@ -229,29 +221,29 @@ def attention(report, folder, random, small):
             write_file(f"{folder}/params.safetensors", {name: given[name] for name in "qkv"})
             at = np.arange(seq)
             seen = sees(at[:, None] - at)
-            rounded, sizes = attended(*(bf16(given[name]).astype(np.float64) for name in "qkvt"), seen)
+            rounded, sizes = attended(*(narrow.round(given[name]).astype(np.float64) for name in "qkvt"), seen)
             wide, _ = attended(*(given[name].astype(np.float64) for name in "qkvt"), seen)
             for layout in ("one", "numbers"):
                 out = f"{folder}/attention"
-                execute(meshc(), "fetch", spec, "y", "grad(**)", "--layout", layout, "--precision", "mixed", "--params", f"{folder}/params.safetensors",
+                execute(meshc(), "fetch", spec, "y", "grad(**)", "--layout", layout, "--precision", PRECISION[narrow.name], "--params", f"{folder}/params.safetensors",
                         *equality.feeds(folder, {"t": given["t"]}), *sets(seq=seq, head_dim=head, value=value), "--out", out)
                 for name, expected in rounded.items():
                     got = np.load(f"{out}/{name}.npy")
-                    allowed = 2.0**-8 * 1.01 * sizes[name] + 4e-6 * max(1, np.max(abs(expected)))
+                    allowed = narrow.step * 1.01 * sizes[name] + 4e-6 * max(1, np.max(abs(expected)))
                     of_bound = max(of_bound, np.max(abs(got - expected) / allowed))
                     if seq > 32:
                         unlike_f32 = min(unlike_f32, np.max(abs(got - wide[name])) / np.max(abs(wide[name])))
-    title = f"attention and its gradients, {len(shapes)} shapes with {len(MASKS)} masks"
-    report.check(f"{title}: of what rounding to bf16 may change in f64 on rounded operands", float(f"{of_bound:.2f}"), 1)
-    report.true("attention in f32 would be farther from them, so operands are rounded", unlike_f32 > 3e-4, f"{unlike_f32:.1e}")
+    title = f"{narrow.name}: attention and its gradients, {len(shapes)} shapes with {len(MASKS)} masks"
+    report.check(f"{title}: of what rounding may change in f64 on rounded operands", float(f"{of_bound:.2f}"), 1)
+    report.true(f"{narrow.name}: attention in f32 would be farther from them, so operands are rounded", unlike_f32 > narrow.step / 16, f"{unlike_f32:.1e}")
     for mask in MASKS:
         for layout in ("ring", "numbers") if small else ("samples", "heads", "ring", "dealt", "numbers", "values"):
-            done = execute(meshc(), "verify", f"{folder}/attention-{mask.replace(' ', '-')}.mesh", *sets(seq=33, head_dim=8, value=12), "--layout", layout, "--precision", "mixed", code=None)
-            report.true(f"attention, {mask}, {layout}: all values equal one rank's", done.returncode == 0, "" if done.returncode == 0 else done.stdout + done.stderr)
+            done = execute(meshc(), "verify", f"{folder}/attention-{mask.replace(' ', '-')}.mesh", *sets(seq=33, head_dim=8, value=12), "--layout", layout, "--precision", PRECISION[narrow.name], code=None)
+            report.true(f"{narrow.name}: attention, {mask}, {layout}: all values equal one rank's", done.returncode == 0, "" if done.returncode == 0 else done.stdout + done.stderr)
 
 
 class Model:
-    """A spec of specs/ with its sizes, data and layouts, and one rank's curve in f32 and mixed."""
+    """A spec of specs/ with its sizes, data and layouts, and one rank's curve in f32 and with products of a type."""
 
     def __init__(self, folder, title, sizes, arrays, heads=None):
         layouts = equality.layouts_file(folder, f"{title}-mixed", heads)
@@ -263,17 +255,18 @@ class Model:
     def loss(self, layout, precision, steps):
         return float(equality.fetch(self.folder, self.title, self.spec, self.options, steps, precision, ["--layout", layout])["loss.npy"])
 
-    def compare(self, report, layouts, steps):
-        wide, mixed = (self.loss("one", precision, steps) for precision in ("f32", "mixed"))
+    def compare(self, report, layouts, steps, narrow=BF16):
+        title, precision = f"{self.title} {narrow.name}", PRECISION[narrow.name]
+        wide, mixed = (self.loss("one", one, steps) for one in ("f32", precision))
         far = abs(mixed - wide) / wide
-        report.check(f"{self.title}: loss of step {steps} from that in f32", float(f"{far:.1e}"), 1e-3)
-        report.true(f"{self.title}: and not the same", far > 0)
+        report.check(f"{title}: loss of step {steps} from that in f32", float(f"{far:.1e}"), 1e-3)
+        report.true(f"{title}: and not the same", far > 0)
         for layout in layouts:
             def action(layout=layout):
-                off = abs(self.loss(layout, "mixed", steps) - mixed) / mixed
-                report.check(f"{self.title} {layout}: loss of step {steps} from that of one rank", float(f"{off:.1e}"), 1e-3)
+                off = abs(self.loss(layout, precision, steps) - mixed) / mixed
+                report.check(f"{title} {layout}: loss of step {steps} from that of one rank", float(f"{off:.1e}"), 1e-3)
 
-            report.attempt(f"{self.title} {layout}", action)
+            report.attempt(f"{title} {layout}", action)
 
     def same_bits(self, report, value, layouts):
         """Layouts that cut no sum on the way to a value change no bit of it."""
@@ -294,6 +287,7 @@ def models(report, folder, random, small):
     steps, sizes = 3 if small else 20, equality.MLP
     gpt = Model(folder, "gpt", equality.GPT, tokens(equality.GPT), "heads")
     gpt.compare(report, ["both", "zero_1"] if small else [*equality.NAMES, "vocab_4"], steps)
+    gpt.compare(report, ["both"] if small else [*equality.NAMES, "vocab_4"], steps, F16)
     gpt.same_bits(report, "logits", ["batch_2", "params"] if small else ["batch_2", "batch_3", "product", "params", "vocab_4"])
     images = {"image": random.integers(0, 256, (sizes["batch"], 784)).astype(np.uint8), "label": random.integers(0, 10, sizes["batch"]).astype(np.int32)}
     # Few steps: then it knows its twelve images by heart, and a loss near 0 is far from another in proportion.
@@ -306,7 +300,8 @@ def models(report, folder, random, small):
     tgt = np.concatenate([np.ones((sizes["batch"], 1), np.int32), label[:, :-1]], 1)
     label[np.arange(sizes["batch"]), lengths] = 2
     translate = Model(folder, "translate", sizes, dict(src=src, tgt=tgt, label=label), "heads")
-    translate.compare(report, ["both"] if small else [*equality.NAMES, "vocab_4", "default", "megatron", "zero"], steps)
+    for narrow in NARROW_TYPES:
+        translate.compare(report, ["both"] if small else [*equality.NAMES, "vocab_4", "default", "megatron", "zero"], steps, narrow)
 
 
 def more_layouts(folder):
@@ -350,23 +345,23 @@ def checkpoints(report, folder, random):
         report.check(f"resumed on one rank in {precision}: losses from those of two", float(f"{off:.1e}"), 1e-4)
 
 
-def narrow_params(report, folder, random):
-    """A file of bf16 parameters is read as it is, and the product of such numbers is that of the same numbers in f32."""
+def narrow_params(report, folder, random, narrow):
+    """A file of narrow parameters is read as it is, and the product of such numbers is that of the same numbers in f32."""
     spec = f"{folder}/products.mesh"
     with open(spec, "w") as file:
         file.write(PRODUCTS)
-    params = {name: bf16(random.normal(size=shape)) for forms, shape in
+    params = {name: narrow.round(random.normal(size=shape)) for forms, shape in
               ((("a_nn", "a_nt"), (9, 40)), (("a_tn", "a_tt"), (40, 9)), (("b_nn", "b_tn"), (40, 7)), (("b_nt", "b_tt"), (7, 40))) for name in forms}
     t = equality.feeds(folder, {"t": np.ones((9, 7), np.float32)})
     got = {}
-    for kind, arrays in (("wide", params), ("narrow", {name: (x.view(np.uint32) >> 16).astype(np.uint16) for name, x in params.items()})):
+    for kind, arrays in (("wide", params), ("narrow", {name: narrow.stored(x) for name, x in params.items()})):
         write_file(f"{folder}/{kind}.safetensors", arrays)
-        execute(meshc(), "fetch", spec, "nn", "param(b_nt)", "--precision", "mixed", "--params", f"{folder}/{kind}.safetensors", *t, *sets(row=9, inner=40, col=7),
+        execute(meshc(), "fetch", spec, "nn", "param(b_nt)", "--precision", PRECISION[narrow.name], "--params", f"{folder}/{kind}.safetensors", *t, *sets(row=9, inner=40, col=7),
                 "--out", f"{folder}/{kind}", "--save-params", f"{folder}/{kind}-saved.safetensors")
         got[kind] = np.load(f"{folder}/{kind}/nn.npy")
-        report.true(f"param(b_nt) is that of the {kind} file", np.array_equal(np.load(f"{folder}/{kind}/param(b_nt).npy"), params["b_nt"]))
-        report.true(f"parameters of the {kind} file are written as f32", all(np.array_equal(x, params[name]) for name, x in read_file(f"{folder}/{kind}-saved.safetensors").items()))
-    report.true("the product of both files is the same", np.array_equal(got["wide"], got["narrow"]))
+        report.true(f"{narrow.name}: param(b_nt) is that of the {kind} file", np.array_equal(np.load(f"{folder}/{kind}/param(b_nt).npy"), params["b_nt"]))
+        report.true(f"{narrow.name}: parameters of the {kind} file are written as f32", all(np.array_equal(x, params[name]) for name, x in read_file(f"{folder}/{kind}-saved.safetensors").items()))
+    report.true(f"{narrow.name}: the product of both files is the same", np.array_equal(got["wide"], got["narrow"]))
 
 
 def gathers(report, folder):
@@ -400,13 +395,14 @@ def run(small):
     print(f"seed {SEED}")
     random = np.random.default_rng(SEED)
     with scratch() as folder:
-        report.attempt("products", lambda: products(report, folder, random, small))
-        report.attempt("convolutions", lambda: convolutions(report, folder, random))
-        report.attempt("attention", lambda: attention(report, folder, random, small))
+        for narrow in NARROW_TYPES:
+            report.attempt(f"products of {narrow.name}", lambda: products(report, folder, random, small, narrow))
+            report.attempt(f"convolutions of {narrow.name}", lambda: convolutions(report, folder, random, narrow))
+            report.attempt(f"attention of {narrow.name}", lambda: attention(report, folder, random, small, narrow))
+            report.attempt(f"{narrow.name} parameters", lambda: narrow_params(report, folder, random, narrow))
         report.attempt("models", lambda: models(report, folder, random, small))
         report.attempt("steps in parts", lambda: steps_in_parts(report, folder, small))
         report.attempt("checkpoints", lambda: checkpoints(report, folder, random))
-        report.attempt("bf16 parameters", lambda: narrow_params(report, folder, random))
         report.attempt("gathers", lambda: gathers(report, folder))
         report.attempt("rings", lambda: rings(report, folder))
     return report

@@ -256,6 +256,7 @@ const std::vector<Case>& cases() {
        {},
        nullptr,
        "tests/emit/specs/mixed.mesh"},
+      {"gpt_f16", "specs/gpt.mesh", "zero", {{"data", 3}}, small_gpt, "f16", "", watched},
       {"replicas_stored",
        "tests/emit/specs/replicas.mesh",
        "both",

@@ -50,7 +50,7 @@ int main() {
   const Type types[] = {Type::f32, Type::f64, Type::i32, Type::i64, Type::u8, Type::boolean};
   fmt::print(
       "#include \"tests/interpret/emitted_functions.h\"\n\n#include \"meshrt/activation.h\"\n#include "
-      "\"meshrt/bfloat16.h\"\n#include \"meshrt/math.h\"\n\n");
+      "\"meshrt/math.h\"\n#include \"meshrt/types.h\"\n\n");
   fmt::print(
       "const std::vector<EmittedFunction>& emitted_functions() {{\n  static const std::vector<EmittedFunction> "
       "all{{\n");

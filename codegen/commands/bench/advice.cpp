@@ -15,9 +15,9 @@ namespace mesh {
 double OnMachine::flops_per_second() const {
   const Graph& graph = compiled.sharded().graph;
   const bool wide = std::ranges::any_of(graph.stored, [](const Stored& one) { return one.type.element == Type::f64; });
-  return 1e9 * (wide                                ? machine().gflops_f64
-                : multiplies_bf16(compiled.program) ? machine().gflops_bf16
-                                                    : machine().gflops_f32);
+  return 1e9 * (wide                                       ? machine().gflops_f64
+                : multiplies(compiled.program, Type::bf16) ? machine().gflops_bf16
+                                                           : machine().gflops_f32);
 }
 
 namespace {

@@ -1,8 +1,8 @@
 // attention.cpp: softmax(mask(q k * scale)) v in one, of which only the log-sum-exp of each row is kept for the
 // gradient. The head's dim stays whole; batch, heads and query positions may be split, and with the latter the keys,
 // whose parts then go round: each rank's queries meet one after the other. Heads of queries may share those of keys:
-// along dims that keys and values lack. Queries, keys and values may be bf16, and so is then the gradient that comes
-// in: all that is computed is f32.
+// along dims that keys and values lack. Queries, keys and values may be bf16 or f16, and so is then the gradient that
+// comes in: all that is computed is f32.
 #include "codegen/graph/ops/definitions.h"
 
 namespace mesh::ops {

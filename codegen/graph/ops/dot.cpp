@@ -1,5 +1,5 @@
 // dot.cpp: the product of two tensors, contracted over named dims; dims that both have and that are not contracted pair
-// up. Products of bf16 are f32, in which they are added up; one operand may be bf16 beside another of f32.
+// up. Products of bf16 or f16 are f32, in which they are added up; one operand may be so beside another of f32.
 #include "codegen/graph/ops/definitions.h"
 
 namespace mesh::ops {
@@ -27,7 +27,7 @@ double dot_flops(const Graph& graph, const Node& node) {
   return n;
 }
 
-/// d_a = d · b over what a lacks, d_b = a · d over what b lacks. Where a and b are bf16, d becomes that too.
+/// d_a = d · b over what a lacks, d_b = a · d over what b lacks. Where a and b are bf16 or f16, d becomes that too.
 std::vector<ValueId> dot_gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
                                   const std::vector<bool>& wanted) {
   const Graph& graph = build.graph;
