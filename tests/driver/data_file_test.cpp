@@ -298,6 +298,20 @@ TEST(Elements, EveryF16ComesBackThroughF64) {
             (std::vector<uint16_t>{0x3c00, 0x3c02, 0x7bff, 0x7c00, 0, 2}));
 }
 
+TEST(Elements, ShortFloatsAreRoundedOnce) {
+  // In f32 all but the last would be halves of the last step.
+  const std::vector<double> of_f16 = {1 + 0x1p-11 + 0x1p-40, -(1 + 3 * 0x1p-11 - 0x1p-40), 0x1p-25 + 0x1p-60, 1e300},
+                            of_bf16 = {1 + 0x1p-8 + 0x1p-40, -(1 + 3 * 0x1p-8 - 0x1p-40), 0x1p-134 + 0x1p-170, 1e300};
+  const auto rounded = [](const std::vector<double>& numbers, Type type) {
+    std::vector<uint16_t> to(numbers.size());
+    const auto* from = reinterpret_cast<const std::byte*>(numbers.data());
+    EXPECT_FALSE(convert(from, {Number::f64, false}, static_cast<int64_t>(to.size()), type, -1, to.data()));
+    return to;
+  };
+  EXPECT_EQ(rounded(of_f16, Type::f16), (std::vector<uint16_t>{0x3c01, 0xbc01, 1, 0x7c00}));
+  EXPECT_EQ(rounded(of_bf16, Type::bf16), (std::vector<uint16_t>{0x3f81, 0xbf81, 1, 0x7f80}));
+}
+
 TEST(DataFile, NamesTheNumberThatDoesNotFit) {
   const TestFolder folder;
   const auto read = [&](const NumberFile& file, Type type, int64_t bound) {

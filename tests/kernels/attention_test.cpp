@@ -25,8 +25,8 @@ using Exact = long double;
 /// Of a number that q, k, v or d_out are made of.
 template <class In>
 Exact exact(In x) {
-  if constexpr (std::is_same_v<In, Bfloat16>) return static_cast<float>(x);
-  else return x;
+  if constexpr (std::is_floating_point_v<In>) return x;
+  else return static_cast<float>(x);
 }
 
 // A tensor [batch, seq, heads, head] in memory of the given order of its first three dims.
@@ -59,8 +59,8 @@ struct Tensor4 {
   void fill(Random& random) {
     std::normal_distribution<double> normal;
     for (T& x : data)
-      if constexpr (std::is_same_v<T, Bfloat16>) x = T(static_cast<float>(normal(random)));
-      else x = static_cast<T>(normal(random));
+      if constexpr (std::is_floating_point_v<T>) x = static_cast<T>(normal(random));
+      else x = T(static_cast<float>(normal(random)));
   }
 };
 
@@ -243,7 +243,6 @@ class AttentionKernel : public testing::Test {
   using OfThis = Problem<T, In>;
   using Forward = void (*)(const AttentionShape&, const AttentionForward<T, In>&);
   using Backward = void (*)(const AttentionShape&, const AttentionBackward<T, In>&);
-  static constexpr bool is_narrow = !std::is_same_v<T, In>;
 
   // Runs every variant on the shape; all must agree to the bit, but for that which adds up two products at a time, and
   // with the formula.
@@ -263,7 +262,7 @@ class AttentionKernel : public testing::Test {
     }
     compare(p, "alike on all instruction sets");
 #if defined(__x86_64__)
-    if constexpr (is_narrow) {
+    if constexpr (std::is_same_v<In, Bfloat16>) {
       if (instruction_set() < InstructionSet::avx512_bf16) return;
       avx512_bf16::attention(s, p.forward());
       avx512_bf16::attention_backward(s, p.backward());
@@ -297,11 +296,14 @@ class AttentionKernel : public testing::Test {
   void TearDown() override { std::printf("worst error %.2g of what is allowed\n", worst_); }
 
   static constexpr double bound = sizeof(T) == 4 ? 4e-6 : 1e-14;
-  static constexpr double rounding = is_narrow ? 0x1p-8 * 1.01 : 0;  // half a last place of bf16, and what it brings
+  // Half a last place of what is rounded, and what it brings.
+  static constexpr double rounding = 1.01 * (std::is_same_v<In, Bfloat16>  ? 0x1p-8
+                                             : std::is_same_v<In, Float16> ? 0x1p-11
+                                                                           : 0);
   double worst_ = 0;
 };
-using AttentionNumbers =
-    testing::Types<ReadAndSum<float, float>, ReadAndSum<double, double>, ReadAndSum<float, Bfloat16>>;
+using AttentionNumbers = testing::Types<ReadAndSum<float, float>, ReadAndSum<double, double>,
+                                        ReadAndSum<float, Bfloat16>, ReadAndSum<float, Float16>>;
 TYPED_TEST_SUITE(AttentionKernel, AttentionNumbers);
 
 AttentionShape plain(int64_t queries, int64_t keys, int64_t head) {

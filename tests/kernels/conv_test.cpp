@@ -223,6 +223,7 @@ void expect_own() {
 TEST(Conv, OursIsTheDefinition) { expect_own<float>(); }
 TEST(Conv, OursIsTheDefinitionInF64) { expect_own<double>(); }
 TEST(Conv, OursIsTheDefinitionOfRoundedNumbers) { expect_own<float, Bfloat16>(); }
+TEST(Conv, OursIsTheDefinitionOfF16) { expect_own<float, Float16>(); }
 
 /// What a program calls, whatever runs it.
 template <class T, class In = T>
@@ -239,6 +240,7 @@ void expect_calls_of_programs() {
 
 TEST(Conv, OfProgramsIsTheDefinition) { expect_calls_of_programs<float>(); }
 TEST(Conv, OfProgramsIsTheDefinitionOfRoundedNumbers) { expect_calls_of_programs<float, Bfloat16>(); }
+TEST(Conv, OfProgramsIsTheDefinitionOfF16) { expect_calls_of_programs<float, Float16>(); }
 
 class ConvByOneDnn : public testing::Test {
  protected:
@@ -263,6 +265,7 @@ void expect_onednn(const OneDnn& dnn) {
 
 TEST_F(ConvByOneDnn, IsTheDefinition) { expect_onednn<float>(*dnn); }
 TEST_F(ConvByOneDnn, IsTheDefinitionOfRoundedNumbers) { expect_onednn<Bfloat16>(*dnn); }
+TEST_F(ConvByOneDnn, IsTheDefinitionOfF16) { expect_onednn<Float16>(*dnn); }
 
 // Windows that begin far in front of the slowest of three dims, and some that reach over both its ends.
 TEST_F(ConvByOneDnn, OfDeepWindowsIsTheDefinition) {
@@ -349,6 +352,8 @@ TEST(ConvChoice, NamesWhatRuns) {
   EXPECT_EQ(name.find("oneDNN") != std::string::npos,
             is_there && wanted_conv_implementation() != ConvImplementation::own);
   EXPECT_EQ(why_no_onednn() == "", is_there);
+  EXPECT_EQ(conv_name({false, true}), name + ", f16 widened");
+  EXPECT_THAT(conv_name({true, true}), testing::MatchesRegex(".*, bf16 (own by vdpbf16ps|widened), f16 widened"));
 }
 
 /// A variable of the environment, for a scope.

@@ -111,6 +111,11 @@ TEST(ProductChoice, IsToldAsItIs) {
     EXPECT_EQ(name.substr(0, 9), "openblas ");
   else EXPECT_EQ(name.substr(0, 7), "own avx");
   EXPECT_EQ(multiply_warning(), "");  // OpenBLAS is there
+  const bool has_pairs = instruction_set() >= InstructionSet::avx512_bf16;
+  const std::string bf16 = has_pairs ? ", bf16 by vdpbf16ps" : ", bf16 widened";
+  EXPECT_EQ(multiply_name({true, false}), name + bf16);
+  EXPECT_EQ(multiply_name({false, true}), name + ", f16 widened");
+  EXPECT_EQ(multiply_name({true, true}), name + bf16 + ", f16 widened");
 }
 
 }  // namespace

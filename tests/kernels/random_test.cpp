@@ -109,40 +109,52 @@ TEST(Random, Distributions) {
   EXPECT_LT(m.high, 3);
 }
 
+Tensor tensor(const char* name, Role role, Type type, std::vector<LocalDim> dims, void* data, Initial initial) {
+  Tensor t;
+  t.name = name, t.role = role, t.type = type, t.dims = std::move(dims), t.data = data, t.initial = initial;
+  return t;
+}
+
 TEST(Initialise, FollowsRoleKindAndPath) {
   float weight[6], gain[4] = {}, input[2] = {5, 5};
   double state[3] = {7, 7, 7};
   int32_t count[2] = {9, 9};
-  Bfloat16 narrow[6], half[2];
-  const auto tensor = [](const char* name, Role role, Type type, std::vector<LocalDim> dims, void* data,
-                         Initial initial) {
-    Tensor t;
-    t.name = name, t.role = role, t.type = type, t.dims = std::move(dims), t.data = data, t.initial = initial;
-    return t;
-  };
   using Kind = Initial::Kind;
   Tensor all[] = {
       tensor("w", Role::parameter, Type::f32, {{"a", 4, 1, 3, {}}, {"b", 3, 0, 3, {}}}, weight, {Kind::normal, 0, 1}),
       tensor("g", Role::parameter, Type::f32, {{"a", 4, 0, 4, {}}}, gain, {Kind::ones}),
       tensor("i", Role::input, Type::f32, {{"n", 2, 0, 2, {}}}, input, {}),
       tensor("s", Role::state, Type::f64, {{"n", 3, 0, 3, {}}}, state, {}),
-      tensor("n", Role::parameter, Type::bf16, {{"a", 4, 1, 3, {}}, {"b", 3, 0, 3, {}}}, narrow,
-             {Kind::truncated_normal, 0, 1}),
-      tensor("h", Role::parameter, Type::bf16, {{"n", 2, 0, 2, {}}}, half, {Kind::constant, 0.5, 0}),
       tensor("c", Role::state, Type::i32, {{"n", 2, 0, 2, {}}}, count, {Kind::constant, 4, 0})};
   initialise(all, 42);
   const RandomKey key(42, "w");
   for (int e = 0; e < 6; ++e) EXPECT_EQ(weight[e], normal<float>(key, 3 + e));
-  float wide[6];  // bf16 begins with the numbers of f32, rounded
-  const Part parts[] = {{4, 1, 3}, {3, 0, 3}};
-  fill_truncated_normal(wide, parts, RandomKey(42, "n"), 0, 1);
-  for (int e = 0; e < 6; ++e) EXPECT_EQ(narrow[e].bits, Bfloat16(wide[e]).bits);
-  for (const Bfloat16 x : half) EXPECT_EQ(static_cast<float>(x), 0.5F);
   for (const float x : gain) EXPECT_EQ(x, 1);
   for (const float x : input) EXPECT_EQ(x, 5);
   for (const double x : state) EXPECT_EQ(x, 0);
   for (const int32_t x : count) EXPECT_EQ(x, 4);
 }
+
+/// A type of 16 bits begins with the numbers of f32, rounded.
+template <class T>
+void expect_rounded_first_values() {
+  T random[6], half[2], zero[2];
+  using Kind = Initial::Kind;
+  Tensor all[] = {tensor("n", Role::parameter, type_of<T>, {{"a", 4, 1, 3, {}}, {"b", 3, 0, 3, {}}}, random,
+                         {Kind::truncated_normal, 0, 1}),
+                  tensor("h", Role::parameter, type_of<T>, {{"n", 2, 0, 2, {}}}, half, {Kind::constant, 0.5, 0}),
+                  tensor("z", Role::state, type_of<T>, {{"n", 2, 0, 2, {}}}, zero, {})};
+  initialise(all, 42);
+  float wide[6];
+  const Part parts[] = {{4, 1, 3}, {3, 0, 3}};
+  fill_truncated_normal(wide, parts, RandomKey(42, "n"), 0, 1);
+  for (int e = 0; e < 6; ++e) EXPECT_EQ(random[e].bits, T(wide[e]).bits);
+  for (const T x : half) EXPECT_EQ(static_cast<float>(x), 0.5F);
+  for (const T x : zero) EXPECT_EQ(x.bits, 0);
+}
+
+TEST(Initialise, RoundsToBf16) { expect_rounded_first_values<Bfloat16>(); }
+TEST(Initialise, RoundsToF16) { expect_rounded_first_values<Float16>(); }
 
 TEST(Lookup, PartsAddUpToTheWhole) {
   constexpr int64_t rows = 10, width = 3, n = 8;
