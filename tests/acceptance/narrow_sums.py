@@ -11,7 +11,7 @@ from oracle.narrow import NARROW_TYPES
 from transports import losses
 
 SEED = 20261126
-NARROW = "".join(f"precision narrow_{one.name} {{ reduce: {one.name} }}\n" for one in NARROW_TYPES)
+NARROW = "".join(f"precision narrow_{one.name} {{ reduce: {one.name}, loss_scale: none }}\n" for one in NARROW_TYPES)
 # The loss is a sum over samples: what a rank has of a gradient is that of its samples alone.
 SUMS = NARROW + """
 dim sample = 12, inner = 5, wide = 7, layer = 3

@@ -13,7 +13,7 @@ from oracle.narrow import BF16, F16, NARROW_TYPES
 from oracle.windows import Window
 
 SEED = 20261125
-MIXED = "precision mixed { compute: bf16, params: f32, reduce: f32 }\nprecision half { compute: f16 }\n"
+MIXED = "precision mixed { compute: bf16, params: f32, reduce: f32 }\nprecision half { compute: f16, loss_scale: none }\n"
 PRECISION = {"bf16": "mixed", "f16": "half"}
 # Both operands as they lie and transposed; the gradient of each is a product too.
 PRODUCTS = MIXED + """
