@@ -470,6 +470,14 @@ TEST(Info, TellsWhatRunsConvolutions) {
   EXPECT_EQ(nlohmann::json::parse(info_json(info))["conv"], conv_name());
 }
 
+TEST(Info, TellsWhatNarrowNumbersBecome) {
+  ProgramInfo info = FitMean(4).info();
+  info.convolves = info.f16 = true;
+  const auto json = nlohmann::json::parse(info_json(info));
+  EXPECT_EQ(json["products"], multiply_name() + ", f16 widened");
+  EXPECT_EQ(json["conv"], conv_name() + ", f16 widened");
+}
+
 TEST(Info, TellsThePipeline) {
   ProgramInfo info = FitMean(4).info();
   info.pipeline = {"all", "1f1b", 8, 4};

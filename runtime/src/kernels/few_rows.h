@@ -155,8 +155,8 @@ int64_t multiply_one_row(const Product<T, A, B>& p, const Left<M>& left) {
 }
 
 // c [R, C registers] (+)= a · b for a b whose columns lie in one piece each, b_col apart: squares of it are transposed
-// in registers, of bf16 that is widened pairs, which is half the work. `next`: where the columns lie that come then,
-// which are fetched.
+// in registers, of numbers of 16 bits that are widened pairs, which is half the work. `next`: where the columns lie
+// that come then, which are fetched.
 template <class T, int R, int C, class B, class M>
 [[gnu::noinline]] void tile_of_columns(int64_t inner, Left<M> a, const B* b, int64_t b_col, const B* next, T* c,
                                        int64_t c_row, bool accumulate) {
