@@ -36,6 +36,7 @@
 #include "codegen/layout/stages.h"
 #include "codegen/layout/verify_placements.h"
 #include "codegen/model_of_replica.h"
+#include "codegen/optimizer/loss_scale.h"
 #include "codegen/optimizer/norms.h"
 #include "codegen/optimizer/outer_step.h"
 #include "codegen/optimizer/want.h"
@@ -271,12 +272,21 @@ void narrow_entry(Compilation& c) {
   if (generates) read_narrow(c.entry.graph);
 }
 
+/// Replicas would skip steps one by one, and bring different numbers of them together.
+void scale_loss(Compilation& c) {
+  if (!c.layout->replicas) return declare_loss_scale(c.entry.graph, *c.precision.loss_scale);
+  c.sink.error("E0901", c.layout->replicas.span, "a loss that is scaled where replicas train apart is not built yet")
+      .here("the replicas of this layout")
+      .help("a precision with `loss_scale: none`, or a layout without `sync`");
+}
+
 /// Over batches, counts stay sums that add up, but for those within a loop of micro-batches: they are not carried.
 void differentiate_entry(Compilation& c) {
   Graph& graph = c.entry.graph;
   const bool generates = c.entry.purpose.kind == Purpose::Kind::generate;
   const Replicas* replicas = c.layout->replicas && !generates ? &c.layout->replicas : nullptr;
   const bool cut = (c.layout->accumulate > 1 || c.layout->pipeline) && !generates;
+  if (c.entry.is_step() && c.precision.loss_scale) scale_loss(c);
   if (c.entry.over_batches() && (cut || replicas)) fold_counts(graph, Counts::in_loops);
   if (replicas && c.entry.is_step()) declare_replicas(graph, replicas->count, replicas->span);
   else if (replicas) declare_evaluated_parts(graph, replicas->count, replicas->span);
@@ -298,6 +308,7 @@ void complete_entry(Compilation& c) {
   if (c.sink.has_errors()) return;
   if (c.entry.is_step() && is_narrow(c.precision.sums)) narrow_gradients(graph, c.precision.sums);
   if (c.entry.is_step()) {
+    unscale_gradients(graph);
     want_norm(graph, c.request.wanted);
     append_watched(graph, c.request.watch);
     verify_graph(graph, "append_watched");

@@ -10,6 +10,7 @@
 #include "codegen/graph/op.h"
 #include "codegen/graph/rewrite.h"
 #include "codegen/graph/verify_graph.h"
+#include "codegen/optimizer/loss_scale.h"
 #include "codegen/optimizer/norms.h"
 #include "codegen/optimizer/optimizer.h"
 #include "codegen/rewrites/decompose.h"
@@ -20,12 +21,13 @@ Graph differentiated(const Graph& model, const ComputedAgain& again) {
   Graph graph = model;
   fold_counts(graph);
   merge_equal(graph);
+  const ValueId loss = graph.objective ? scaled_loss(graph) : ValueId{};
   label_regions(graph);
-  if (!graph.objective) return graph;
+  if (!loss) return graph;
   std::vector<StoredId> parameters;
   for (const Objective::Parameter& parameter : graph.objective->parameters)
     if (!parameter.frozen) parameters.push_back(parameter.stored);
-  differentiate(graph, graph.objective->loss, parameters, again);
+  differentiate(graph, loss, parameters, again);
   verify_graph(graph, "differentiate");
   return graph;
 }

@@ -19,15 +19,22 @@ struct PrecisionKey {
 };
 constexpr std::array precision_keys = {PrecisionKey{"compute", "what products read their operands in"},
                                        PrecisionKey{"params", "what parameters are kept in"},
-                                       PrecisionKey{"reduce", "what ranks add up gradients in"}};
+                                       PrecisionKey{"reduce", "what ranks add up gradients in"},
+                                       PrecisionKey{"loss_scale", "what the loss is multiplied by for its gradients"}};
 
 /// A type is the precision in which all is kept and moved in it that may be.
 constexpr std::array types = {"f32", "f64", "bf16", "f16"};
 
-/// "`compute`, `params` and `reduce`"
+/// "`compute`, `params`, `reduce` and `loss_scale`"
 std::string keys_text() {
-  return fmt::format("`{}`, `{}` and `{}`", precision_keys[0].key, precision_keys[1].key, precision_keys[2].key);
+  return fmt::format("`{}`, `{}`, `{}` and `{}`", precision_keys[0].key, precision_keys[1].key, precision_keys[2].key,
+                     precision_keys[3].key);
 }
+
+/// Where torch.cuda.amp.GradScaler starts.
+constexpr LossScale dynamic_scale{65536, true};
+/// By a scale between these gradients are multiplied and divided without a number that f32 rounds otherwise.
+constexpr double least_scale = 0x1p-126, most_scale = 0x1p126;
 
 class PrecisionResolver {
  public:
@@ -52,6 +59,7 @@ class PrecisionResolver {
     const std::string& key = one.key.text;
     const auto known = std::ranges::find_if(precision_keys, [&](const PrecisionKey& of) { return key == of.key; });
     if (known == precision_keys.end()) return unknown(one);
+    if (key == "loss_scale") return loss_scale(one, precision);
     const auto* path = ast::as<ast::Path>(*one.value);
     const std::string name = path && path->simple() ? path->parts.front().text : "";
     if (name == "f32") return;
@@ -68,6 +76,22 @@ class PrecisionResolver {
           .help(key == "compute"  ? "it is `f32`, or `bf16` or `f16` for products of half the bytes"
                 : key == "params" ? "it is `f32`, or `bf16` or `f16` for half the memory"
                                   : "it is `f32`, or `bf16` or `f16` for half the bytes");
+  }
+
+  void loss_scale(const ast::Attribute& one, Precision& precision) {
+    const ast::Expr& value = ast::without_parentheses(*one.value);
+    const auto* path = ast::as<ast::Path>(value);
+    const std::string name = path && path->simple() ? path->parts.front().text : "";
+    if (name == "none") return;
+    const auto* number = ast::as<ast::Number>(value);
+    if (name == "dynamic") precision.loss_scale = dynamic_scale;
+    else if (number && number->value >= least_scale && number->value <= most_scale)
+      precision.loss_scale = LossScale{number->value, false};
+    else
+      sink_.error("E0342", one.value->span, "`loss_scale` of a precision is no such number")
+          .here("{}", number && number->value > 0 ? "f32 has no room for gradients that are multiplied by it"
+                                                  : "what the loss is multiplied by for its gradients")
+          .help("it is `dynamic`, a number above 0 such as `1024`, or `none`");
   }
 
   void unknown(const ast::Attribute& one) {

@@ -195,14 +195,13 @@ void emit_memory(EmitContext& context, CppWriter& out) {
   const Program& program = context.program;
   std::string title = "Memory, each buffer at its place in the plan: those that never live together share bytes. ";
   for (const BufferKind kind : kinds) {
-    if (kind == BufferKind::optimizer && !context.names.states().empty()) {
-      emit_states(context, out);
-      continue;
-    }
+    const bool as_states = kind == BufferKind::optimizer && !context.names.states().empty();
+    if (as_states) emit_states(context, out);
     std::vector<std::pair<std::string, std::string>> rows;
     for (uint32_t i = 0; i < program.buffers.size(); ++i) {
       const Buffer& buffer = program.buffers[i];
       if (buffer.kind != kind || buffer.view_of || buffer.offset < 0 || context.names.is_number(BufferId{i})) continue;
+      if (as_states && context.graph().stored[buffer.stored.index].parameter) continue;
       rows.push_back(row(context, BufferId{i}));
     }
     if (rows.empty()) continue;

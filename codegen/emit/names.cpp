@@ -166,13 +166,14 @@ void Names::find_states() {
     const Buffer& buffer = program_.buffers[i];
     if (!buffer.stored || buffer.view_of || buffer.kind != BufferKind::optimizer) continue;
     const Stored& one = stored[buffer.stored.index];
+    if (!one.parameter) continue;
     OptimizerState& state = found[one.parameter];
     state.fields.push_back(one.path.substr(one.path.rfind('.') + 1));
     state.tensors.push_back(BufferId{i});
     const Buffer& first = program_.buffer(state.tensors.front());
-    const bool plain = one.parameter && buffer.space == Space::own && stack_depth(BufferId{i}) == 0 &&
-                       buffer.offset >= 0 && one.initial.kind == meshrt::Initial::Kind::zeros &&
-                       buffer.dims == first.dims && identifier(state.fields.back()) == state.fields.back();
+    const bool plain = buffer.space == Space::own && stack_depth(BufferId{i}) == 0 && buffer.offset >= 0 &&
+                       one.initial.kind == meshrt::Initial::Kind::zeros && buffer.dims == first.dims &&
+                       identifier(state.fields.back()) == state.fields.back();
     const OptimizerState& model = found.begin()->second;
     const bool alike = state.fields.size() <= model.fields.size() &&
                        std::equal(state.fields.begin(), state.fields.end(), model.fields.begin()) &&

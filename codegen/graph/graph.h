@@ -354,6 +354,13 @@ struct Objective {
     bool frozen = false;
   };
   std::vector<Parameter> parameters;  // in order of declaration
+  /// What the loss is multiplied by for its gradients (optimizer/loss_scale.h), and what is kept of it.
+  struct Scaling {
+    double start;
+    StoredId scale = {}, good = {};  // of one that changes: what it is, and how many steps in a row were good
+    StoredId skipped = {};           // how many steps were not taken
+  };
+  std::optional<Scaling> scaling = {};
 };
 
 struct Metric {

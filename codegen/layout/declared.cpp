@@ -10,13 +10,15 @@ namespace {
 
 DimPlacement split_of(const Rule& rule) { return {rule.axes, rule.deal}; }
 
-/// A gradient, what it is widened of where ranks add it up in fewer bits (rewrites/narrow_gradients.h), and the sum
-/// over micro-batches that this is made of.
+/// A gradient, what it is divided by the loss' scale of (optimizer/loss_scale.h), what this is widened of where ranks
+/// add it up in fewer bits (rewrites/narrow_gradients.h), and the sum over micro-batches that this is made of.
 std::vector<ValueId> parts_of_gradient(const Graph& graph, ValueId gradient) {
   std::vector<ValueId> parts{gradient};
   const auto producer = [&](ValueId value) -> const Node& { return graph.node(graph.value(value).producer); };
-  if (!widens(graph, producer(gradient))) return parts;
-  parts.push_back(producer(gradient).inputs[0]);
+  const auto is_update = [&](const Node& node) { return node.part == Part::update && is_elementwise(node.op); };
+  if (const Node& node = producer(gradient); is_update(node) && !widens(graph, node)) parts.push_back(node.inputs[0]);
+  if (!widens(graph, producer(parts.back()))) return parts;
+  parts.push_back(producer(parts.back()).inputs[0]);
   if (const Node& node = producer(parts.back()); is_elementwise(node.op)) {
     const auto* loop = std::get_if<LoopOp>(&producer(node.inputs[0]).op);
     if (loop && loop->dim == graph.micro_batches.time) parts.push_back(node.inputs[0]);
@@ -71,7 +73,8 @@ Declared::Kind Declared::kind_of(ValueId id) const {
     switch (stored.kind) {
       case StoredKind::input: return {ValueKind::input, stored.path};
       case StoredKind::parameter: return {ValueKind::parameter, stored.path};
-      case StoredKind::optimizer: return {ValueKind::optimizer, graph_.stored[stored.parameter.index].path};
+      case StoredKind::optimizer:
+        return {ValueKind::optimizer, graph_.stored[parameter_of(graph_, read->stored).index].path};
       case StoredKind::state:
       case StoredKind::cache: return {ValueKind::state, stored.path};
     }

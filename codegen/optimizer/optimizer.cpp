@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/graph/builder.h"
+#include "codegen/optimizer/loss_scale.h"
 #include "codegen/optimizer/norms.h"
 #include "codegen/optimizer/write.h"
 
@@ -18,13 +19,16 @@ class Optimizer {
     build_.span = objective_.span;
     // Numbers of the step are computed in f64: 1 - 0.999^t would lose half its digits in f32.
     common_rate_ = build_.value(RateOp(objective_.rate), {});
-    step_ = build_.value(StepOp{}, {});
+    step_ = step_taken(build_);
   }
 
   void run(std::map<StoredId, ValueId> gradients) {
+    finite_ = is_finite(build_, gradients);
     if (objective_.values.count("clip")) clip(gradients);
     for (const Objective::Parameter& parameter : objective_.parameters)
       if (!parameter.frozen && gradients.count(parameter.stored)) update(parameter, gradients.at(parameter.stored));
+    build_.scope = "";
+    update_loss_scale(build_, finite_);
   }
 
  private:
@@ -66,7 +70,8 @@ class Optimizer {
     if (decay != 0 && (optimizer == "adamw" || optimizer == "lion"))
       p = build_.multiply(p, build_.cast(build_.subtract(number(1, Type::f64), build_.multiply(rate_, decay)), type_));
     else if (decay != 0) gradient = build_.add(gradient, build_.multiply(p, decay));
-    write(build_, parameter.stored, build_.subtract(p, step(parameter.stored, gradient, of)));
+    const ValueId next = build_.subtract(p, step(parameter.stored, gradient, of));
+    write(build_, parameter.stored, if_finite(build_, finite_, parameter.stored, next));
   }
 
   ValueId step(StoredId parameter, ValueId gradient, const Settings& of) {
@@ -93,7 +98,8 @@ class Optimizer {
   }
 
   void store(ValueId old, ValueId now) {
-    build_.append(UpdateOp{std::get<ReadOp>(graph_.node(graph_.value(old).producer).op).stored}, {now});
+    const StoredId of = std::get<ReadOp>(graph_.node(graph_.value(old).producer).op).stored;
+    build_.append(UpdateOp{of}, {if_finite(build_, finite_, of, now)});
   }
 
   /// buf = momentum buf + g; step = rate (nesterov: g + momentum buf; else buf)
@@ -219,6 +225,7 @@ class Optimizer {
   const Objective objective_;
   GraphBuilder build_;
   ValueId common_rate_, rate_, step_;
+  ValueId finite_;  // whether the step is taken; unset: it is
   Type type_ = Type::f32;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "codegen/graph/value_names.h"
+#include "codegen/optimizer/loss_scale.h"
 #include "codegen/optimizer/norms.h"
 #include "codegen/optimizer/want.h"
 #include "frontend/suggest.h"
@@ -13,7 +14,7 @@ namespace mesh {
 
 namespace {
 
-constexpr const char* rate_name = "learning_rate";
+constexpr const char *rate_name = "learning_rate", *scale_name = "loss_scale", *skipped_name = "skipped_steps";
 
 class Watcher {
  public:
@@ -30,6 +31,8 @@ class Watcher {
   void watch(const std::string& entry, size_t number) {
     if (entry == norm_name) return watch_gradient_norm(entry, number);
     if (entry == rate_name) return watch_rate(entry, number);
+    if (entry == scale_name) return watch_scaling(entry, number, loss_scale(build_));
+    if (entry == skipped_name) return watch_scaling(entry, number, skipped_steps(build_));
     std::string pattern = entry;
     const bool of_gradient = is_gradient_name(entry, &pattern);
     const std::vector<std::string> matches = matching_paths(pattern, paths_);
@@ -57,6 +60,14 @@ class Watcher {
     if (!graph_.objective) refuse(entry, number);
     build_.span = graph_.objective->span;
     graph_.metrics.push_back({entry, build_.value(RateOp(graph_.objective->rate), {}), build_.span, entry});
+  }
+
+  void watch_scaling(const std::string& entry, size_t number, ValueId value) {
+    if (!value)
+      throw Unwatchable(number, fmt::format("there is no `{}` to watch: no loss is scaled", entry),
+                        "a `precision` with `loss_scale: dynamic` scales it");
+    build_.span = graph_.objective->span;
+    graph_.metrics.push_back({entry, value, build_.span, entry});
   }
 
   void append(const std::string& entry, const std::string& name, ValueId value, StoredId of, const char* label) {

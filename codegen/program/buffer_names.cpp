@@ -15,12 +15,18 @@ std::string last_part(const std::string& path) { return path.substr(path.rfind('
 
 }  // namespace
 
-/// "layer.attn.wq" is called "wq", or "attn_wq" if another tensor has that name; its moment "wq_moment1".
+/// "layer.attn.wq" is called "wq", or "attn_wq" if another tensor has that name; its moment "wq_moment1". What the
+/// optimizer keeps of no parameter has its whole path, "loss_scale".
 std::string stored_name(const Graph& graph, StoredId id) {
   const Stored& stored = graph.stored[id.index];
   std::string last = last_part(stored.path);
   if (stored.kind == StoredKind::optimizer && stored.parameter)
     return stored_name(graph, stored.parameter) + "_" + last;
+  if (stored.kind == StoredKind::optimizer) {
+    last = stored.path;
+    std::ranges::replace(last, '.', '_');
+    return last;
+  }
   const bool alone = std::none_of(graph.stored.begin(), graph.stored.end(), [&](const Stored& other) {
     return other.path != stored.path && other.kind != StoredKind::optimizer && last_part(other.path) == last;
   });
