@@ -61,7 +61,9 @@ class Matcher {
         continue;
       }
       if (!pieces.misfit.empty()) wrong_.push_back(pieces.misfit), ++misfits_;
-      std::vector<std::string>& missing = may_lack(tensor) ? unmatched.states : unmatched.missing;
+      std::vector<std::string>& missing = may_lack(tensor)    ? unmatched.states
+                                          : may_begin(tensor) ? unmatched.begun
+                                                              : unmatched.missing;
       missing.insert(missing.end(), pieces.missing.begin(), pieces.missing.end());
       if (!pieces.arrays.empty()) compare(tensor, pieces.arrays);
     }
@@ -74,7 +76,7 @@ class Matcher {
             fmt::format("the map names `{}`, which the program lacks: {}", left, suggestion(left, names, "tensors")));
     for (const NamedArray& array : saved_.tensors())
       if (!expected_.contains(array.name) && (options_.what == Loaded::run || !saved_.of_optimizer(array.name)))
-        unmatched.unexpected.push_back(array.name);
+        (may_cease(array.name) ? unmatched.ceased : unmatched.unexpected).push_back(array.name);
     if (!options_.partial) {
       for (const std::string& name : unmatched.missing) wrong_.push_back(fmt::format("`{}` is not in the file", name));
       for (const std::string& name : options_.what == Loaded::model ? std::vector<std::string>{} : unmatched.unexpected)
@@ -96,6 +98,17 @@ class Matcher {
   }
   bool may_lack(const Tensor& tensor) const {
     return options_.what == Loaded::model && tensor.role == Role::state && !saved_.manifest();
+  }
+
+  bool may_begin(const Tensor& tensor) const {
+    return tensor.role == Role::optimizer && std::ranges::none_of(tensors_, [&](const Tensor& other) {
+             return other.role == Role::parameter && tensor.name.starts_with(other.name + ".");
+           });
+  }
+  bool may_cease(const std::string& name) const {
+    return saved_.of_optimizer(name) && std::ranges::none_of(saved_.tensors(), [&](const NamedArray& other) {
+             return !saved_.of_optimizer(other.name) && name.starts_with(other.name + ".");
+           });
   }
 
   [[noreturn]] void refuse() const {

@@ -27,6 +27,8 @@ struct LoadOptions {
 struct Unmatched {
   std::vector<std::string> missing, unexpected, fresh;
   std::vector<std::string> states = {};  ///< missing from files that no run has written: Loaded::model does without
+  /// What an optimizer keeps of no parameter, as the scale of a loss. A run may begin to have it, or cease to.
+  std::vector<std::string> begun = {}, ceased = {};
 };
 
 /// Sets the tensors from those in `saved`; floats are rounded to the tensor's type. Each rank reads its own part, and

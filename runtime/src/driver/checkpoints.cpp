@@ -142,7 +142,12 @@ std::optional<Moment> Checkpoints::resume() {
     note_change(change);
   if (run_.train.seed.given()) moment.seed = run_.train.seed.value;
   moment.steps = run_.train.steps.value;
-  or_else_tell(*path, [&] { return load_tensors(rank_, program_.info(), program_.tensors(), saved, {}); });
+  const Unmatched unmatched =
+      or_else_tell(*path, [&] { return load_tensors(rank_, program_.info(), program_.tensors(), saved, {}); });
+  if (!unmatched.begun.empty())
+    note_change(fmt::format("`{}` lacks {}: as at the start of a run", saved.path(), fmt::join(unmatched.begun, ", ")));
+  if (!unmatched.ceased.empty())
+    note_change(fmt::format("`{}` also has {}: left", saved.path(), fmt::join(unmatched.ceased, ", ")));
   resumed_from_ = saved.path();
   course_ = saved.manifest()->course;
   if (!writer_) return moment;
