@@ -275,9 +275,9 @@ void narrow_entry(Compilation& c) {
 /// Replicas would skip steps one by one, and bring different numbers of them together.
 void scale_loss(Compilation& c) {
   if (!c.layout->replicas) return declare_loss_scale(c.entry.graph, *c.precision.loss_scale);
-  c.sink.error("E0901", c.layout->replicas.span, "a loss that is scaled where replicas train apart is not built yet")
-      .here("the replicas of this layout")
-      .help("a precision with `loss_scale: none`, or a layout without `sync`");
+  c.sink.error("E0901", c.layout->replicas.span, "a scaled loss of replicas that train apart is not built yet")
+      .here("they train apart")
+      .help("leave out `sync`, or write `loss_scale: none`");
 }
 
 /// Over batches, counts stay sums that add up, but for those within a loop of micro-batches: they are not carried.

@@ -19,6 +19,7 @@ int precedence_of(MapFunction function) {
   using F = MapFunction;
   switch (function) {
     case F::multiply:
+    case F::unscale:
     case F::divide:
     case F::reciprocal: return 8;
     case F::add:
@@ -55,7 +56,8 @@ std::string noun_for(MapFunction function) {
   switch (function) {
     case F::add: return "sum";
     case F::subtract: return "difference";
-    case F::multiply: return "product";
+    case F::multiply:
+    case F::unscale: return "product";
     case F::divide: return "ratio";
     case F::negate: return "negative";
     case F::sqrt: return "root";

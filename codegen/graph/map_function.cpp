@@ -53,6 +53,7 @@ const MapFunctionInfo& info(MapFunction function) {
       {F::silu_slope, "silu_slope", 1, false, false, 18, "meshrt::silu_slope($0)"},
       {F::round_bf16, "round_bf16", 2, false, true, 4, "meshrt::round_bf16($0, $1)"},
       {F::round_f16, "round_f16", 2, false, true, 8, "meshrt::round_f16($0, $1)"},
+      {F::unscale, "unscale", 2, false, true, 1, "$0 * $1"},
       {F::where, "where", 3, false, true, 1, "$0 ? $1 : $2"},
       {F::cast, "cast", 1, false, true, 0, "static_cast<$type>($0)"},
       {F::cast_part, "cast_part", 1, false, true, 0, "static_cast<$type>($0)"},

@@ -53,6 +53,7 @@ enum class MapFunction : uint8_t {
   silu_slope,  // derivatives that are cheaper whole
   round_bf16,  // (a, u) -> a to one of its neighbours in bf16, the upper one where u in [0, 1) says so
   round_f16,   // the same in f16
+  unscale,     // (a, b) -> a * b, which whoever reads it multiplies anew: of a gradient, which is large
   where,       // (condition, a, b)
   cast,        // (a) -> the result's element type
   cast_part,   // the same of a part of a sum over ranks, which is added up in that type

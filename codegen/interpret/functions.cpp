@@ -100,7 +100,8 @@ ChunkFunction arithmetic(MapFunction function) {
   switch (function) {
     case MapFunction::add: return binary<A, A>([](A a, A b) { return a + b; });
     case MapFunction::subtract: return binary<A, A>([](A a, A b) { return a - b; });
-    case MapFunction::multiply: return binary<A, A>([](A a, A b) { return a * b; });
+    case MapFunction::multiply:
+    case MapFunction::unscale: return binary<A, A>([](A a, A b) { return a * b; });
     case MapFunction::divide: return binary<A, A>([](A a, A b) { return a / b; });
     case MapFunction::minimum: return binary<A, A>([](A a, A b) { return meshrt::minimum(a, b); });
     case MapFunction::maximum: return binary<A, A>([](A a, A b) { return meshrt::maximum(a, b); });

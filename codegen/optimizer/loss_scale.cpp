@@ -64,12 +64,12 @@ void unscale_gradients(Graph& graph) {
   GraphBuilder build(graph);
   build.part = Part::update;
   build.span = graph.objective->span;
-  const ValueId share = build.map(F::reciprocal, {loss_scale(build)});
+  const ValueId share = build.divide(build.literal(1, Type::f32), loss_scale(build));
   graph.value(share).label = "unscale";
   for (auto& [name, value] : graph.names) {
     if (!is_gradient_name(name)) continue;
     const ValueId scaled = value;
-    value = build.multiply(scaled, build.cast(share, graph.type(scaled).element));
+    value = build.map(F::unscale, {scaled, build.cast(share, graph.type(scaled).element)});
     graph.value(value).label = known_as(graph, scaled);
     for_each_caller(graph, [&](ValueId& of) { of = of == scaled ? value : of; });
   }

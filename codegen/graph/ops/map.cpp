@@ -64,7 +64,8 @@ PartialRule map_partial(const Graph& graph, const Node& node) {
   switch (function_of(node)) {
     case MapFunction::add:
     case MapFunction::subtract: return PartialRule::together;
-    case MapFunction::multiply: return PartialRule::each;
+    case MapFunction::multiply:
+    case MapFunction::unscale: return PartialRule::each;
     case MapFunction::divide:
     case MapFunction::negate:
     case MapFunction::cast_part:
@@ -189,7 +190,7 @@ Effort effort(const Op& op) { return info(std::get<MapOp>(op).function).cheap ? 
 
 Formula formula(const Op& op) {
   const MapFunction function = std::get<MapOp>(op).function;
-  return {.always = is_cast(function) || function == MapFunction::copy,
+  return {.always = is_cast(function) || function == MapFunction::copy || function == MapFunction::unscale,
           .of_formulas = info(function).cheap,
           .in_parts = true};
 }
