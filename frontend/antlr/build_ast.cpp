@@ -99,6 +99,12 @@ class Builder {
     return each(contexts, [&](auto* one) { return expr(one); });
   }
 
+  /// A reserved word where it stands for a value: a name that nothing else has.
+  ast::ExprPtr word_itself(Parser::NothingContext* context) const {
+    const Span where = span(context);
+    return std::make_unique<ast::Expr>(ast::Expr{ast::Path{{{context->getText(), where}}, where}, where});
+  }
+
   template <class Context>
   ast::Expr::Node binary(Context* context) {
     static const std::map<std::string, ast::BinaryOp> ops = {
@@ -246,7 +252,8 @@ class Builder {
   ast::Attributes attributes(Parser::AttributesContext* context) {
     if (context == nullptr) return {};
     return each(context->attribute(), [&](auto* one) {
-      return ast::Attribute{name(one->name()), expr(one->expr()), span(one)};
+      return ast::Attribute{name(one->name()), one->nothing() ? word_itself(one->nothing()) : expr(one->expr()),
+                            span(one)};
     });
   }
 

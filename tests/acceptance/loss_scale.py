@@ -19,7 +19,7 @@ model Scaled {
   input large, small : real[batch]
   input t, u : real[batch, n]
   param p : real[n] = ones
-  h = p * small
+  h = p * (t * small)
   repeat layer {
     param q : real[n] = ones
     h = h + q * (u * small)
@@ -41,7 +41,7 @@ layout pipe on pair { layer -> x { microbatches: 2, schedule: "1f1b" } }
 layout split on pair { layer -> x { microbatches: 2, schedule: "1f1b", backward: "split", remat: "stage" } }
 precision scaled { loss_scale: dynamic }
 precision fixed { loss_scale: 30000 }
-precision none { loss_scale: none }
+precision plain { loss_scale: none }
 """
 RANKS = dict(one=1, data=2, model=2, zero_1=2, params=2, square=4, parts=1, pipe=2, split=2)
 # What the batch of each step has for e: with 115 the scale may be 2^13, with 124 it may be 2^4 (t is between 1/2 and 1).
@@ -72,7 +72,7 @@ def gradients_of(arrays, step, scale):
     with np.errstate(over="ignore", invalid="ignore"):
         d = np.float32(scale) * t * large[:, None]
         share = np.float32(1) / np.float32(scale)
-        return {"p": (d * small[:, None]).sum(0) * share, "layer.q": np.stack([(d * (u * small[:, None])).sum(0) * share] * 2)}
+        return {"p": (d * (t * small[:, None])).sum(0) * share, "layer.q": np.stack([(d * (u * small[:, None])).sum(0) * share] * 2)}
 
 
 def simulate(arrays, optimizer, scaler):
@@ -113,7 +113,7 @@ class Trainer:
         self.program = f"{out}/{optimizer}"
         if os.path.exists(out):
             return
-        watch = "grad_norm" if precision == "none" else "loss_scale, skipped_steps, grad_norm"
+        watch = "grad_norm" if precision == "plain" else "loss_scale, skipped_steps, grad_norm"
         with open(self.run_file, "w") as file:
             file.write("data: { " + ", ".join(f"{name}: {{ file: {name}.npy }}" for name in ("large", "small", "t", "u")) + f" }}\nlog: {{ every: 1, watch: [{watch}] }}\n")
         execute(meshc(), "build", f"{folder}/{optimizer}.mesh", self.run_file, "--layout", layout, "--precision", precision, "-o", out)
@@ -202,7 +202,7 @@ def check_interpreted(report, folder, random, small):
 
 def check_resume(report, folder, random):
     batches(folder, random, EXPONENTS)
-    scaled, plain = (Trainer(folder, "clipped", "zero_1", precision) for precision in ("scaled", "none"))
+    scaled, plain = (Trainer(folder, "clipped", "zero_1", precision) for precision in ("scaled", "plain"))
     whole, _ = scaled.train("whole", STEPS, "checkpoint.every=5")
     again, said = scaled.train("again", STEPS, f"checkpoint.resume={folder}/whole/step-5")
     one, other = tensors(f"{folder}/whole/step-{STEPS}"), tensors(f"{folder}/again/step-{STEPS}")
@@ -223,7 +223,7 @@ def check_left_alone(report, folder):
         with open(f"{folder}/alone/adamw.cpp") as file:
             return [line for line in file if not any(word in line for word in ("spec", "numbers  ", "precision", "meshc build"))]
 
-    report.true("`none` is the program of f32", emitted("--precision", "none") == emitted())
+    report.true("`loss_scale: none` is the program of f32", emitted("--precision", "plain") == emitted())
     report.true("of f64 none is scaled", not any("loss_scale" in line for line in emitted("--precision", "f64")))
     with open(f"{folder}/wrong.yaml", "w") as file:
         file.write("log: { watch: [loss_scale] }\n")
