@@ -47,14 +47,14 @@ Finding runtime() {
 }
 
 Finding blas() {
-  const std::string used = "products here: " + meshrt::multiply_name(true);
+  const std::string used = "products here: " + meshrt::multiply_name({true, true});
   if (dlopen("libopenblas.so.0", RTLD_LAZY | RTLD_LOCAL) != nullptr)
     return {Health::good, "OpenBLAS", "found; " + used, ""};
   return {Health::slow, "OpenBLAS", "not installed; " + used, "apt-get install libopenblas0"};
 }
 
 Finding convolutions() {
-  const std::string used = "convolutions here: " + meshrt::conv_name(true);
+  const std::string used = "convolutions here: " + meshrt::conv_name({true, true});
   const std::string why_not = meshrt::why_no_onednn();
   if (why_not.empty()) return {Health::good, "oneDNN", used, ""};
   return {Health::slow, "oneDNN", why_not + "; " + used, "apt-get install libdnnl2, for models that convolve"};

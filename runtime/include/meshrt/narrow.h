@@ -4,8 +4,7 @@
 namespace meshrt {
 
 struct Narrow {
-  bool bf16, f16;
-  constexpr Narrow(bool bf16 = false, bool f16 = false) : bf16(bf16), f16(f16) {}
+  bool bf16 = false, f16 = false;
 };
 
 }  // namespace meshrt
