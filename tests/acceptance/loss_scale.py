@@ -43,6 +43,9 @@ precision scaled { loss_scale: dynamic }
 precision fixed { loss_scale: 30000 }
 precision good { loss_scale: 16384 }
 precision narrow { params: bf16, reduce: bf16, loss_scale: dynamic }
+precision half { reduce: f16, loss_scale: dynamic }
+precision half_fixed { reduce: f16, loss_scale: 65536 }
+precision half_alone { reduce: f16 }
 precision plain { loss_scale: none }
 """
 RANKS = dict(one=1, data=2, model=2, zero_1=2, params=2, square=4, parts=1, pipe=2, split=2)
@@ -266,6 +269,30 @@ def check_left_alone(report, folder):
     report.true("watched where no loss is scaled", "there is no `loss_scale` to watch: no loss is scaled" in told and "`loss_scale: dynamic`" in told, told)
 
 
+def check_half(report, folder, random):
+    """What it is for: gradients that ranks add up in f16 are not lost where they are small, and steps in which they are too large for it are skipped."""
+    arrays = batches(folder, random, [0])
+    arrays["small"] = np.full(2, 2.0**-27, np.float32)
+    feeds = equality.feeds(folder, arrays)
+
+    def gradient(precision):
+        execute(meshc(), "fetch", f"{folder}/sgd.mesh", "grad(p)", "--layout", "data", "--precision", precision, *feeds, "--out", f"{folder}/gradient")
+        return np.load(f"{folder}/gradient/grad(p).npy")
+
+    wide = gradient("f32")
+    report.true("a gradient of 1e-8 is 0 in f16", np.all(gradient("half_alone") == 0) and np.max(wide) < 3e-8, np.max(wide))
+    report.check("with a scale it is that of f32, rounded, relative", float(f"{distance(gradient('half_fixed'), wide):.1e}"), 2.0**-10)
+    np.save(f"{folder}/small.npy", np.ones(2, np.float32))
+    np.save(f"{folder}/large.npy", np.full(2, 8, np.float32))
+    largest, scaler, scales = 8 * max(np.max((arrays["t"] * arrays[of]).sum(0)) for of in "tu"), GradScaler(), []
+    for _ in range(8):
+        scales.append(scaler.scale)
+        scaler.update(scaler.scale * largest < 65520)
+    lines, _ = Trainer(folder, "sgd", "data", "half").train("half", 8)
+    got = [line["watch"]["loss_scale"] for line in lines]
+    report.true("the scale falls until f16 holds the gradients", got == scales and scaler.skipped >= 2, got)
+
+
 def check_gpt(report, folder, random, small):
     """With products, parameters and sums in bf16: a scale of a power of two changes no bit but where numbers are subnormal."""
     sizes, steps = equality.GPT, 3
@@ -295,5 +322,6 @@ def run(small):
         report.attempt("interpreted", lambda: check_interpreted(report, folder, random, small))
         report.attempt("resume", lambda: check_resume(report, folder, random))
         report.attempt("left alone", lambda: check_left_alone(report, folder))
+        report.attempt("half", lambda: check_half(report, folder, random))
         report.attempt("gpt", lambda: check_gpt(report, folder, random, small))
     return report
