@@ -43,9 +43,9 @@ precision scaled { loss_scale: dynamic }
 precision fixed { loss_scale: 30000 }
 precision good { loss_scale: 16384 }
 precision narrow { params: bf16, reduce: bf16, loss_scale: dynamic }
-precision half { reduce: f16, loss_scale: dynamic }
+precision half { reduce: f16 }
 precision half_fixed { reduce: f16, loss_scale: 65536 }
-precision half_alone { reduce: f16 }
+precision half_alone { reduce: f16, loss_scale: none }
 precision plain { loss_scale: none }
 """
 RANKS = dict(one=1, data=2, model=2, zero_1=2, params=2, square=4, parts=1, pipe=2, split=2)
