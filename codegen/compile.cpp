@@ -277,7 +277,8 @@ void scale_loss(Compilation& c) {
   if (!c.layout->replicas) return declare_loss_scale(c.entry.graph, *c.precision.loss_scale);
   c.sink.error("E0901", c.layout->replicas.span, "a scaled loss of replicas that train apart is not built yet")
       .here("they train apart")
-      .help("leave out `sync`, or write `loss_scale: none`");
+      .help(
+          "leave out `sync`, or choose a precision that says so: `precision plain { compute: f16, loss_scale: none }`");
 }
 
 /// Over batches, counts stay sums that add up, but for those within a loop of micro-batches: they are not carried.

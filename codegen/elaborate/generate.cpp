@@ -33,7 +33,8 @@ const Stored* continued(Elaboration& e, Frame& frame, const ast::Name& name) {
   return nullptr;
 }
 
-/// What the logits are to be: floats, one for each element that may come next, for each place of the input.
+/// What the logits are to be: floats, one for each element that may come next, for each place of the input. Shares of
+/// them are computed in f32.
 ValueId next_elements(Elaboration& e, Frame& frame, const ast::Name& name, const Stored& input) {
   ast::Expr path;
   path.node = ast::Path{{name}, name.span};
@@ -44,7 +45,8 @@ ValueId next_elements(Elaboration& e, Frame& frame, const ast::Name& name, const
   std::vector<DimId> dims = input.type.dims;
   if (!contains(dims, input.type.index_of)) dims.push_back(input.type.index_of);
   const ValueType& type = e.type(logits);
-  if (is_float(type.element) && contains_all(type.dims, dims) && contains_all(dims, type.dims)) return logits;
+  if (is_float(type.element) && contains_all(type.dims, dims) && contains_all(dims, type.dims))
+    return e.build.computed(logits);
   e.error("E0511", name.span, "`{}` does not say what comes next in `{}`", name.text, input.path)
       .here(describe(e, term))
       .label(input.span, fmt::format("`{}` is {}", input.path, to_string(e.graph, input.type)))

@@ -21,7 +21,7 @@ void check_narrow_types(Elaboration& e) {
     if (definition(node.op).narrow != Narrow::refused) continue;
     const auto narrow = std::ranges::find_if(node.inputs, [&](ValueId value) { return is_narrow_value(e, value); });
     if (narrow != node.inputs.end())
-      not_built(e, node.span, fmt::format("`{}` of {}", simple_name(node.op), meshrt::name_of(e.type(*narrow).element)),
+      not_built(e, node.span, fmt::format("this op on {}", meshrt::name_of(e.type(*narrow).element)),
                 "cast what it reads: `f32(...)`");
   }
   for (Output& output : e.graph.outputs)

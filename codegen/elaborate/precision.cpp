@@ -39,7 +39,7 @@ std::optional<LossScale> usual_scale(const Precision& precision) {
   return in_f16 ? std::optional(dynamic_scale) : std::nullopt;
 }
 /// By a scale between these gradients are multiplied and divided without a number that f32 rounds otherwise.
-constexpr double least_scale = 0x1p-126, most_scale = 0x1p126;
+constexpr double least_scale = 1e-37, most_scale = 1e37;
 
 class PrecisionResolver {
  public:
@@ -98,7 +98,8 @@ class PrecisionResolver {
       sink_.error("E0342", one.value->span, "`loss_scale` of a precision is no such number")
           .here("{}", number && number->value > 0 ? "f32 has no room for gradients that are multiplied by it"
                                                   : "what the loss is multiplied by for its gradients")
-          .help("it is `dynamic`, a number above 0 such as `1024`, or `none`");
+          .help(fmt::format("it is `dynamic`, a number from {:.0e} to {:.0e} such as `1024`, or `none`", least_scale,
+                            most_scale));
   }
 
   void unknown(const ast::Attribute& one) {
@@ -132,7 +133,8 @@ Precision resolve_precision(const SourceProgram& program, const std::string& nam
       if (const auto first = std::ranges::find(names, own); first != names.end()) {
         auto report = sink.error("E0204", block->name.span, "a precision is called `{}` already", own);
         const Span span = spans[static_cast<size_t>(first - names.begin())];
-        if (!span.known()) report.here("that is a type");
+        if (!span.known())
+          report.here("that is a type").help("choose another name: a type is a precision without a block");
         else report.here("again here").label(span, "first here");
         continue;
       }

@@ -67,7 +67,15 @@ bool is_bounded(const Program& program, const Buffer& buffer) {
   });
 }
 
-bool is_float(const Buffer& buffer) { return buffer.type == meshrt::Type::f32 || buffer.type == meshrt::Type::f64; }
+bool is_float(const Buffer& buffer) {
+  return buffer.type == meshrt::Type::f32 || buffer.type == meshrt::Type::f64 || is_narrow(buffer.type);
+}
+
+/// Where the loss is scaled gradients may be infinite: such a step is skipped, and leads no further.
+bool may_be_infinite(const Graph& graph, Part part) {
+  const bool scaled = graph.objective && graph.objective->scaling;
+  return scaled && part != Part::forward && part != Part::recompute;
+}
 
 }  // namespace
 
@@ -80,6 +88,7 @@ void check_stored(EmitContext& context, CppWriter& out) {
 }
 
 void check_made(EmitContext& context, CppWriter& out, const Step& step) {
+  if (may_be_infinite(context.graph(), step.part)) return;
   std::set<std::string> seen;
   const OfItsTurn turn(context, movements(step));
   std::string turns;

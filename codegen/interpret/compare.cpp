@@ -167,10 +167,13 @@ Comparison compare_programs(const Program& program, const Program& reference, co
   const auto kind_of = [](StoredKind kind) {
     return kind == StoredKind::parameter ? "param" : kind == StoredKind::state ? "state" : "optimizer";
   };
-  for (const Stored& stored : graph.stored)
-    if (stored.kind != StoredKind::input)
-      add(fmt::format("{}({})", kind_of(stored.kind), stored.path), given.after.at(stored.path),
-          expected.after.at(stored.path));
+  for (const Stored& stored : graph.stored) {
+    if (stored.kind == StoredKind::input) continue;
+    const auto found = expected.after.find(stored.path);
+    if (found != expected.after.end())
+      add(fmt::format("{}({})", kind_of(stored.kind), stored.path), given.after.at(stored.path), found->second);
+    else if (!options.any_precision) internal_error("only one of the two programs has " + stored.path);
+  }
   return result;
 }
 

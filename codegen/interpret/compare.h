@@ -53,8 +53,9 @@ struct CompareOptions {
   uint64_t seed = 1;
   int64_t steps = 1;
   double bound = 0;
-  double scale = 1;            // of real inputs
-  bool any_precision = false;  // the reference may keep in f32 what the other has in fewer bits
+  double scale = 1;  // of real inputs
+  bool any_precision =
+      false;  // the reference may keep in f32 what the other has in fewer bits, and no scale of the loss
   // A program that one rank runs in place of the compared one.
   const Program* other = nullptr;
   std::optional<int64_t> other_rank = {};

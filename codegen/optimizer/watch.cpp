@@ -31,8 +31,8 @@ class Watcher {
   void watch(const std::string& entry, size_t number) {
     if (entry == norm_name) return watch_gradient_norm(entry, number);
     if (entry == rate_name) return watch_rate(entry, number);
-    if (entry == scale_name) return watch_scaling(entry, number, loss_scale(build_));
-    if (entry == skipped_name) return watch_scaling(entry, number, skipped_steps(build_));
+    if (entry == scale_name) return watch_scaling(entry, number, loss_scale(build_), 1);
+    if (entry == skipped_name) return watch_scaling(entry, number, skipped_steps(build_), 0);
     std::string pattern = entry;
     const bool of_gradient = is_gradient_name(entry, &pattern);
     const std::vector<std::string> matches = matching_paths(pattern, paths_);
@@ -62,11 +62,11 @@ class Watcher {
     graph_.metrics.push_back({entry, build_.value(RateOp(graph_.objective->rate), {}), build_.span, entry});
   }
 
-  void watch_scaling(const std::string& entry, size_t number, ValueId value) {
-    if (!value)
-      throw Unwatchable(number, fmt::format("there is no `{}` to watch: no loss is scaled", entry),
-                        "a `precision` with `loss_scale: dynamic` scales it");
+  /// A run file that watches them is right for every precision: without a scale it is 1, and no step is skipped.
+  void watch_scaling(const std::string& entry, size_t number, ValueId value, double unscaled) {
+    if (!graph_.objective) refuse(entry, number);
     build_.span = graph_.objective->span;
+    if (!value) value = build_.literal(unscaled, Type::f32);
     graph_.metrics.push_back({entry, value, build_.span, entry});
   }
 

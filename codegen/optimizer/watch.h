@@ -18,8 +18,8 @@ struct Unwatchable : std::runtime_error {
 
 /// Appends to Graph::metrics a number for everything that the entries name: norms, of all gradients together and before
 /// clipping (`grad_norm`), of parameters as the step reads them (their path or pattern), of their gradients
-/// (`grad(PATH)`); `learning_rate`, the step's, of parameters in no group with its own; and where the loss is scaled
-/// `loss_scale`, the step's, and `skipped_steps`, how many there were before it. The graph is one with gradients,
+/// (`grad(PATH)`); `learning_rate`, the step's, of parameters in no group with its own; `loss_scale`, the
+/// step's, and `skipped_steps`, how many there were before it. The graph is one with gradients,
 /// complete over micro-batches. Throws Unwatchable.
 void append_watched(Graph&, const std::vector<std::string>& entries);
 

@@ -93,6 +93,20 @@ def products(report, folder, random, small, narrow):
         report.true(f"{precision}: with the left operand rounded as the other precision does it would be farther", unlike[precision] > narrow.step / 40, f"{unlike[precision]:.1e}")
 
 
+def narrow_logits(report, folder, random, narrow):
+    """Logits of the type give the likelihoods of the same numbers in f32."""
+    batch, embed, vocab = 2, 36, 97
+    table, w = (random.normal(size=size).astype(np.float32) for size in ((vocab, embed), (embed, vocab)))
+    write_file(f"{folder}/params.safetensors", {"table": table, "w": w})
+    made, prompts = [], prompts_of(random, batch, vocab)
+    for kind, of in (("narrow", "DOT"), ("wide", "f32(DOT)")):
+        spec = f"{folder}/logits-{kind}.mesh"
+        with open(spec, "w", encoding="utf-8") as file:
+            file.write(PRODUCT.replace("LIES", "embed, vocab").replace("dot[embed](OPERANDS)", of.replace("DOT", f"dot[embed]({narrow.name}(e), {narrow.name}(w))")))
+        made.append(generated([spec], f"{folder}/params.safetensors", ["--tokens", 5, "--greedy", *sets(batch=batch, embed=embed, vocab=vocab)], prompts, precision="f32"))
+    report.true(f"{narrow.name}: logits of the type are continued as those in f32, bit by bit", made[0] == made[1] and len(set(made[0][0]["tokens"])) > 1, made[0][0]["logprobs"])
+
+
 class Gpt:
     """A small one with random parameters, in a file of f32 and in one of their roundings."""
 
@@ -185,6 +199,7 @@ def run(small):
     with scratch() as folder:
         for narrow in NARROW_TYPES:
             report.attempt(f"products of {narrow.name}", lambda: products(report, folder, random, small, narrow))
+            report.attempt(f"logits of {narrow.name}", lambda: narrow_logits(report, folder, random, narrow))
         gpt = Gpt(folder)
         report.attempt("forward passes", lambda: forward_passes(report, gpt))
         report.attempt("layouts", lambda: layouts(report, gpt, small))

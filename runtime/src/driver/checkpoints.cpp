@@ -147,7 +147,7 @@ std::optional<Moment> Checkpoints::resume() {
   if (!unmatched.begun.empty())
     note_change(fmt::format("`{}` lacks {}: as at the start of a run", saved.path(), fmt::join(unmatched.begun, ", ")));
   if (!unmatched.ceased.empty())
-    note_change(fmt::format("`{}` also has {}: left", saved.path(), fmt::join(unmatched.ceased, ", ")));
+    note_change(fmt::format("`{}` also has {}: not read", saved.path(), fmt::join(unmatched.ceased, ", ")));
   resumed_from_ = saved.path();
   course_ = saved.manifest()->course;
   if (!writer_) return moment;

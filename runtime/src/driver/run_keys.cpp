@@ -96,8 +96,8 @@ std::vector<RunSection> made_sections() {
         {"jsonl", KeyKind::text, "a file that gets the lines as JSON, beside the run's own metrics.jsonl"},
         {"watch", KeyKind::names,
          "values to log beside the metrics: `learning_rate`; the norm of all gradients before clipping, `grad_norm`; "
-         "the norms of parameters, by path or pattern, and of their gradients, `grad(PATH)`; where the loss is scaled "
-         "`loss_scale`, and `skipped_steps` before this one"},
+         "the norms of parameters, by path or pattern, and of their gradients, `grad(PATH)`; `loss_scale` (1 where no "
+         "loss is scaled), and `skipped_steps`, how many steps were skipped before this one"},
         {"nonfinite", KeyKind::word, "what happens when the loss is not finite (stop)", 0, {"stop", "warn", "ignore"}},
         {"profile", KeyKind::truth,
          "prints where the time of a step goes, and which lines of the spec cost most (false)"},
