@@ -97,7 +97,8 @@ void SpecOptions::declare(CLI::App& app, bool with_run_file) {
         return parse_bytes(text) ? "" : "a size such as 16GiB, 500MiB or 64GB is expected, not `" + text + "`";
       })
       ->type_name("SIZE");
-  app.add_option("--precision", precision, "f32, bf16, f16, a `precision` of the spec, or f64 for tests")->type_name("NAME");
+  app.add_option("--precision", precision, "f32, bf16, f16, a `precision` of the spec, or f64 for tests")
+      ->type_name("NAME");
   if (runs)
     app.add_flag("--find-nonfinite", find_nonfinite,
                  "look at every value as it is made: the first NaN or infinity ends the run with its name (slower)");
