@@ -5,8 +5,7 @@
 
 namespace mesh::elaboration {
 
-/// E0901 for other uses of them. Named values that the caller wants, and outputs, come in
-/// f32.
+/// E0901 for other uses of them. Named values that the caller wants, and outputs, come in f32.
 void check_narrow_types(Elaboration&);
 
 }  // namespace mesh::elaboration

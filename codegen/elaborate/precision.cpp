@@ -25,6 +25,11 @@ constexpr std::array precision_keys = {PrecisionKey{"compute", "what products re
 /// A type is the precision in which all is kept and moved in it that may be.
 constexpr std::array types = {"f32", "f64", "bf16", "f16"};
 
+std::optional<Type> narrow_type(const std::string& name) {
+  if (name == "bf16") return Type::bf16;
+  return name == "f16" ? std::optional(Type::f16) : std::nullopt;
+}
+
 /// "`compute`, `params`, `reduce` and `loss_scale`"
 std::string keys_text() {
   return fmt::format("`{}`, `{}`, `{}` and `{}`", precision_keys[0].key, precision_keys[1].key, precision_keys[2].key,
@@ -70,10 +75,8 @@ class PrecisionResolver {
     const auto* path = ast::as<ast::Path>(*one.value);
     const std::string name = path && path->simple() ? path->parts.front().text : "";
     if (name == "f32") return;
-    if (name == "bf16" || name == "f16") {
-      (key == "compute"  ? precision.products
-       : key == "params" ? precision.params
-                         : precision.sums) = name == "bf16" ? Type::bf16 : Type::f16;
+    if (const std::optional<Type> type = narrow_type(name)) {
+      (key == "compute" ? precision.products : key == "params" ? precision.params : precision.sums) = *type;
       return;
     }
     auto report = sink_.error("E0342", one.value->span, "`{}` of a precision is no such type", key);
@@ -120,8 +123,7 @@ Precision resolve_precision(const SourceProgram& program, const std::string& nam
   bool found = name.empty() || std::ranges::find(names, name) != names.end();
   Precision chosen;
   chosen.f64 = name == "f64";
-  if (name == "bf16") chosen.products = chosen.params = chosen.sums = Type::bf16;
-  if (name == "f16") chosen.products = chosen.params = chosen.sums = Type::f16;
+  if (const std::optional<Type> type = narrow_type(name)) chosen.products = chosen.params = chosen.sums = *type;
   chosen.loss_scale = usual_scale(chosen);
   std::vector<Span> spans(names.size());
   for (const Ast& file : program.files)

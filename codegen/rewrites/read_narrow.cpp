@@ -11,9 +11,7 @@ namespace {
 /// What the value is in fewer bits, where it is only widened.
 std::optional<ValueId> narrow_source(const Graph& graph, ValueId value) {
   const Node& from = graph.node(graph.value(value).producer);
-  if (!widens(graph, from) || !is_narrow(graph.type(from.inputs[0]).element) ||
-      graph.type(from.inputs[0]).dims != graph.type(value).dims)
-    return {};
+  if (!widens(graph, from) || graph.type(from.inputs[0]).dims != graph.type(value).dims) return {};
   return from.inputs[0];
 }
 
