@@ -11,10 +11,10 @@ BUILD = os.path.dirname(os.path.dirname(os.path.dirname(meshc())))
 MESHRUN, PROGRAM = f"{BUILD}/runtime/meshrun", f"{BUILD}/tests/runtime/rank_program"
 
 
-def job(net, ranks, *task):
+def job(net, ranks, *task, env=None):
     """Runs a task of rank_program with so many ranks on each host."""
     hosts = ",".join(f"{host}:{count}" for host, count in zip(net.hosts, ranks))
-    return execute(*net.head(MESHRUN, "--hosts", hosts, "--ssh", net.shell, PROGRAM, *task), timeout=240)
+    return execute(*net.head(MESHRUN, "--hosts", hosts, "--ssh", net.shell, PROGRAM, *task), env=env, timeout=240)
 
 
 def sent(net):
@@ -36,6 +36,8 @@ def run(small):
                 for task in ("cases", "interleaved", "groups", "channels", "plans"):
                     job(net, ranks, task)  # fails where a result is not the oracle's
                     report.true(f"{task}: hosts of {ranks} ranks give what the oracle does", True)
+            job(net, [2, 2], "cases", env={"MESHRT_NO": "tcp"})
+            report.true("cases: the same where UCX carries the long messages too", True)
             for size in (1, 16) if small else (1, 16, 64):
                 for task, kind in (("sum", "all-reduce"), ("scatter", "reduce-scatter"), ("gather", "all-gather")):
                     counted = {}

@@ -110,13 +110,14 @@ class SlowWire:
 
 
 class Network:
-    """`count` hosts 10.213.0.1, 10.213.0.2, ... and the host "head", 10.213.0.254, from which commands are started on them."""
+    """`count` hosts 10.213.0.1, 10.213.0.2, ... and the host "head", 10.213.0.254, from which commands are started on them.
+    `congestion` names TCP's way to find out how fast it may send on all of them; empty: this machine's."""
 
-    def __init__(self, folder, count, delay=0.0, loss=0.0, seed=0):
+    def __init__(self, folder, count, delay=0.0, loss=0.0, seed=0, congestion=""):
         self.prefix = f"mw{os.getpid()}x"
         self.numbers = [254, *range(1, count + 1)]
         self.hosts = [f"10.213.0.{n}" for n in range(1, count + 1)]
-        self.delay, self.loss, self.seed = delay, loss, seed
+        self.delay, self.loss, self.seed, self.congestion = delay, loss, seed, congestion
         self.shell = os.path.join(folder, "enter")
         self.wire = None
         self.how = ""  # what makes it slow
@@ -133,6 +134,8 @@ class Network:
             for number in self.numbers:
                 ip("netns", "add", self.name(number))
                 ip("-n", self.name(number), "link", "set", "lo", "up")
+                if self.congestion:
+                    subprocess.run(["ip", "netns", "exec", self.name(number), "sysctl", "-qw", f"net.ipv4.tcp_congestion_control={self.congestion}"], check=True)
             netem = self.delay == 0 or self.has_netem()
             if netem:
                 self.join_by_bridge()

@@ -1,11 +1,10 @@
 #include "meshrt/plan.h"
 
-#include <cstdlib>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "collectives/make_call.h"
+#include "system/switched_off.h"
 #include "transport/fingerprint.h"
 
 namespace meshrt {
@@ -30,8 +29,8 @@ class Plan::Calls {
  private:
   /// Not with MESHRT_NO=overlap, which shows what it brings.
   static bool overlaps() {
-    static const char* const without = std::getenv("MESHRT_NO");
-    return without == nullptr || std::string_view(without) != "overlap";
+    static const bool without = switched_off("overlap");
+    return !without;
   }
 
   Rank& rank_;

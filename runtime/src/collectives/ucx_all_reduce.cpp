@@ -1,7 +1,7 @@
 // All-reduce over UCX. Up to small_payload with the announcements. Above as a reduce-scatter of slices, then an
 // all-gather, every pair directly, in rounds of which several are under way: while the sums of one round go out, the
-// pieces of the next arrive. Two members give each other all they have, and both sum it: as many bytes, and nobody
-// waits for sums.
+// pieces of the next arrive. Two members give each other all they have where that is little, and both sum it: as many
+// bytes, and nobody waits for sums.
 #include <algorithm>
 #include <array>
 
@@ -91,7 +91,7 @@ class Rounds {
   void each_other(Visit visit) const {
     for (int i = 1; i < call_.members; ++i) visit((call_.me + i) % call_.members);
   }
-  bool all_sum_all() const { return call_.members == 2; }
+  bool all_sum_all() const { return call_.members == 2 && bytes_ <= most_to_sum_twice; }
   /// What a member sums of all bytes, and what of it a round moves.
   Range slice(int member) const {
     if (all_sum_all()) return {0, bytes_};
@@ -108,6 +108,8 @@ class Rounds {
     pack_values(call_, packed, range.begin, range.end);
     return packed;
   }
+
+  static constexpr int64_t most_to_sum_twice = int64_t(256) << 10;
 
   UcxCall& exchange_;
   const Call& call_;

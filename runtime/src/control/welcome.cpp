@@ -15,6 +15,7 @@ void pack(Packer& to, const Placement& placement) {
   to.numbers(placement.host_of_rank);
   to.texts(placement.hosts);
   to.text(placement.interface);
+  to.text(placement.address);
 }
 
 Placement unpack_placement(Unpacker& from) {
@@ -22,6 +23,7 @@ Placement unpack_placement(Unpacker& from) {
   placement.host_of_rank = from.numbers();
   placement.hosts = from.texts();
   placement.interface = from.text();
+  placement.address = from.text();
   const int hosts = static_cast<int>(placement.hosts.size());
   if (placement.host_of_rank.empty() ||
       std::ranges::any_of(placement.host_of_rank, [&](int host) { return host < 0 || host >= hosts; }))

@@ -10,7 +10,7 @@
 namespace meshrt {
 
 /// Raised whenever messages change: launchers and ranks of different builds refuse each other with a message.
-constexpr int protocol_version = 5;
+constexpr int protocol_version = 6;
 
 /// What carries collectives: memory within a host, messages between hosts; or one of the two alone.
 enum class Carrier { arena, ucx, both };

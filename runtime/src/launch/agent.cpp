@@ -83,8 +83,10 @@ void Agent::try_to_begin(const std::string& text) {
   try {
     HostJob job = unpack_host_job(text);
     prepare_process(job);
-    if (const std::string own = link_->own_address(); !is_loopback(own) || job.placement.interface.empty())
+    if (const std::string own = link_->own_address(); !is_loopback(own) || job.placement.interface.empty()) {
       job.placement.interface = interface_of(own);
+      job.placement.address = own;
+    }
     ranks_->begin(job);
   } catch (const Failure& failure) {
     link_->send(every_rank, {MessageKind::refused, 0, failure.what()});

@@ -81,7 +81,8 @@ class HostsLauncher {
     start_agents();
     if (const int code = gather(); code != 0) return {code, true};
     door_.reset();
-    job_.placement.interface = interface_to_others();
+    job_.placement.address = address_to_others();
+    job_.placement.interface = interface_of(job_.placement.address);
     Coordinator coordinator(job_.placement, &signals_);
     for (size_t host = 0; host < links_.size(); ++host) {
       job_.host = static_cast<int>(host);
@@ -135,9 +136,9 @@ class HostsLauncher {
   }
 
   // By which the others came, for the ranks beside this coordinator: their agent may have come by loopback.
-  std::string interface_to_others() const {
+  std::string address_to_others() const {
     for (size_t host = 0; host < links_.size(); ++host)
-      if (!host_is_here(host)) return interface_of(links_[host]->own_address());
+      if (!host_is_here(host)) return links_[host]->own_address();
     return "";
   }
 

@@ -37,8 +37,8 @@ std::vector<Listening> what_listens() {
                    value_of("MESHRT_ADDRESS", fmt::format("{}", fmt::join(own_addresses(), ", ")).c_str())),
        ""},
       {"listens, hosts: data",
-       fmt::format("UCX: {} of every rank over {}; everybody who reaches them, unencrypted", ports,
-                   value_of("UCX_NET_DEVICES", "the interface between the hosts")),
+       fmt::format("UCX: {} of every rank over {}; everybody who reaches them, unencrypted; without RDMA one port more",
+                   ports, value_of("UCX_NET_DEVICES", "the interface between the hosts")),
        ports == "any TCP ports" ? "UCX_TCP_PORT_RANGE=50000-50999, and a firewall that lets only the job's hosts reach "
                                   "them (runtime/ADMINISTRATION.md)"
                                 : ""},

@@ -57,8 +57,8 @@ void UcxCall::send(int member, uint32_t step, const std::byte* data, int64_t byt
 
 void UcxCall::receive(int member, uint32_t step, std::byte* data, int64_t bytes, int lane) {
   if (bytes == 0) return;
-  transport_->worker_.receive(posted_[lane].emplace_back(Posted{member, step == 0, {}}).batch, tag(member, step), data,
-                              bytes);
+  transport_->worker_.receive(posted_[lane].emplace_back(Posted{member, step == 0, {}}).batch, group_->members[member],
+                              tag(member, step), data, bytes);
 }
 
 bool UcxCall::Finished::met() {

@@ -9,6 +9,7 @@
 
 #include "meshrt/failure.h"
 #include "system/dynamic_library.h"
+#include "system/switched_off.h"
 
 namespace meshrt {
 
@@ -26,7 +27,22 @@ bool has_rdma() {
   return !std::filesystem::is_empty("/sys/class/infiniband", none) && !none;
 }
 
+// Which ways UCX may take between hosts.
+constexpr const char* ways_between_hosts = "^cma,posix";
+
+bool chosen_by_user(const char* variable, const std::string& ours) {
+  const char* const value = std::getenv(variable);
+  return value && value != ours;
+}
+
 }  // namespace
+
+std::string address_for_tcp(const Placement& placement) {
+  if (placement.one_host() || has_rdma() || switched_off("tcp") || chosen_by_user("UCX_TLS", ways_between_hosts) ||
+      chosen_by_user("UCX_NET_DEVICES", placement.interface))
+    return "";
+  return placement.address;
+}
 
 UcxLibrary open_ucx(const Placement& placement) {
   setenv("UCX_HANDLE_ERRORS", "none", 0);  // our own report of a crash, not a backtrace of UCX
@@ -36,7 +52,7 @@ UcxLibrary open_ucx(const Placement& placement) {
   // Not by reading each other's memory (cma), which containers forbid and UCX answers with an abort at the first large
   // message; nor by files in /dev/shm (posix), which stay behind when a rank is killed while it starts. On one host not
   // by TCP either.
-  setenv("UCX_TLS", placement.one_host() ? "self,sysv" : "^cma,posix", 0);
+  setenv("UCX_TLS", placement.one_host() ? "self,sysv" : ways_between_hosts, 0);
   // With RDMA it has more to choose from than we know.
   if (!placement.one_host() && !has_rdma()) {
     // Left to itself, UCX may try bridges of containers first.

@@ -3,6 +3,8 @@
 #pragma once
 #include <ucp/api/ucp.h>
 
+#include <string>
+
 #include "control/placement.h"
 
 namespace meshrt {
@@ -27,6 +29,10 @@ struct UcxLibrary {
   decltype(&ucp_request_free) request_free;
   decltype(&ucs_status_string) status_string;
 };
+
+/// The address by which long messages may go past UCX over TCP (tcp.h); empty where UCX carries all: on one host, with
+/// RDMA, where the user has chosen UCX's ways or interface, and with MESHRT_NO=tcp.
+std::string address_for_tcp(const Placement& placement);
 
 /// Opens libucp. Sets what suits a job that runs there in UCX's environment where the user has set nothing. Throws
 /// Failure (Cause::environment) when UCX is not installed.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "control/packing.h"
 #include "meshrt/failure.h"
 
 namespace meshrt {
@@ -12,6 +13,7 @@ namespace meshrt {
 UcxWorker::UcxWorker(std::shared_ptr<Control> control, const WaitPolicy& policy)
     : ucx_(open_ucx(control->welcome().placement)),
       control_(std::move(control)),
+      tcp_(address_for_tcp(control_->welcome().placement), control_->welcome().rank),
       policy_(policy),
       endpoints_(control_->welcome().ranks()),
       states_(endpoints_.size(), UCS_OK) {
@@ -34,18 +36,23 @@ UcxWorker::UcxWorker(std::shared_ptr<Control> control, const WaitPolicy& policy)
   ucp_address_t* address = nullptr;
   size_t length = 0;
   check(ucx_.worker_get_address(worker_, &address, &length), "tell its address");
-  // Versions of UCX do not understand each other reliably, so each rank's goes in front of its address.
+  // Versions of UCX do not understand each other reliably, so each rank's goes in front of its addresses.
   const std::string version = ucx_.get_version_string();
-  const std::string mine = version + '\n' + std::string(reinterpret_cast<const char*>(address), length);
+  Packer mine;
+  mine.text(version);
+  mine.text(tcp_.address());
+  mine.text(std::string(reinterpret_cast<const char*>(address), length));
   ucx_.worker_release_address(worker_, address);
-  for (const std::string& theirs : control_->exchange(mine, policy_.timeout, [] {})) {
-    const size_t end = theirs.find('\n');
-    if (theirs.substr(0, end) != version)
-      throw Failure(Cause::environment,
-                    fmt::format("rank {} runs UCX {}, rank {} runs UCX {}; install one version",
-                                control_->welcome().rank, version, addresses_.size(), theirs.substr(0, end)));
-    addresses_.push_back(theirs.substr(end + 1));
+  std::vector<std::string> tcp_addresses;
+  for (const std::string& bytes : control_->exchange(mine.bytes(), policy_.timeout, [] {})) {
+    Unpacker theirs(bytes);
+    if (const std::string other = theirs.text(); other != version)
+      throw Failure(Cause::environment, fmt::format("rank {} runs UCX {}, rank {} runs UCX {}; install one version",
+                                                    control_->welcome().rank, version, addresses_.size(), other));
+    tcp_addresses.push_back(theirs.text());
+    addresses_.push_back(theirs.text());
   }
+  tcp_.meet(tcp_addresses, control_->welcome().placement.host_of_rank);
 }
 
 UcxWorker::~UcxWorker() {
@@ -103,20 +110,28 @@ ucp_ep_h UcxWorker::endpoint(int rank) {
 }
 
 void UcxWorker::check_connected(int rank) const {
-  if (states_[rank] == UCS_OK) return;
-  throw Failure(Cause::peer_died,
-                fmt::format("the connection to rank {} on {} is lost: {}", rank,
-                            control_->welcome().placement.host_name(rank), ucx_.status_string(states_[rank])));
+  const std::string why = states_[rank] == UCS_OK ? tcp_.why_lost(rank) : ucx_.status_string(states_[rank]);
+  if (why.empty()) return;
+  throw Failure(Cause::peer_died, fmt::format("the connection to rank {} on {} is lost: {}", rank,
+                                              control_->welcome().placement.host_name(rank), why));
 }
 
 void UcxWorker::send(Batch& batch, int rank, uint64_t tag, const void* data, size_t bytes) {
+  if (goes_over_tcp(rank, bytes)) {
+    batch.over_tcp_.push_back(tcp_.send(rank, tag, data, static_cast<int64_t>(bytes)));
+    return;
+  }
   ucp_request_param_t parameters{};
   parameters.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   parameters.memory_type = UCS_MEMORY_TYPE_HOST;
   add(batch, ucx_.tag_send_nbx(endpoint(rank), data, bytes, tag, &parameters), "send");
 }
 
-void UcxWorker::receive(Batch& batch, uint64_t tag, void* data, size_t bytes) {
+void UcxWorker::receive(Batch& batch, int rank, uint64_t tag, void* data, size_t bytes) {
+  if (goes_over_tcp(rank, bytes)) {
+    batch.over_tcp_.push_back(tcp_.receive(rank, tag, data, static_cast<int64_t>(bytes)));
+    return;
+  }
   ucp_request_param_t parameters{};
   parameters.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   parameters.memory_type = UCS_MEMORY_TYPE_HOST;
@@ -125,7 +140,9 @@ void UcxWorker::receive(Batch& batch, uint64_t tag, void* data, size_t bytes) {
 
 void UcxWorker::progress(Batch& batch) {
   check(batch.refused_, batch.action_, Cause::peer_died);
+  tcp_.progress();
   while (ucx_.worker_progress(worker_) != 0) {}
+  std::erase_if(batch.over_tcp_, [](const auto& message) { return message->finished(); });
   for (size_t i = 0; i < batch.requests_.size();) {
     const ucs_status_t status = ucx_.request_check_status(batch.requests_[i]);
     if (status == UCS_INPROGRESS) {
