@@ -16,6 +16,7 @@ size_t count_steps(const Program& program) {
 
 void fuse(Program& program) {
   join_branches(program);
+  share_copies(program);
   // Each round may leave copies that were in the way of the next: of sums and slopes that products now store.
   for (size_t before = 0; before != count_steps(program);) {
     before = count_steps(program);

@@ -18,6 +18,8 @@ void fuse(Program&);
 /// join_branches.cpp: what a stage of a pipeline does alone in an action becomes one branch, where nothing is in the
 /// way.
 void join_branches(Program&);
+/// share_copies.cpp: a value that two readers need in the same other order in memory is copied once.
+void share_copies(Program&);
 /// fuse_epilogues.cpp: elementwise nests right after a product join its epilogue.
 void fuse_epilogues(Program&);
 /// fuse_column_sums.cpp: sums of a product's right operand become its column sum.

@@ -43,11 +43,14 @@ void Lowering::lower_dot(const Node& node) {
   product.inner = filtered(b, [&](DimId d) { return has(contracted, d); });
 
   const auto is_batch = [&](DimId d) { return has(product.batch, d); };
-  // An operand must have unit stride along its rows or its inner dims, and its inner dims in one piece.
+  // An operand must have unit stride along its rows or its inner dims, and its inner dims in one piece. Where it is
+  // copied for that, what lies side by side stays so: a copy moves whole lines then.
   const auto in_order = [&](Access& operand, Dims& dims, const Dims& free) {
     const bool fits = is_stretch(dims, product.inner) && (dims.empty() || !is_batch(dims.back()));
     if (fits) return;
-    dims = joined({filtered(dims, is_batch), filtered(free, [&](DimId d) { return has(dims, d); }), product.inner});
+    const Dims batch = filtered(dims, is_batch), own = filtered(free, [&](DimId d) { return has(dims, d); });
+    const bool inner_last = own.empty() || dims.back() != own.back();
+    dims = inner_last ? joined({batch, own, product.inner}) : joined({batch, product.inner, own});
     operand = reordered(operand, dims);
   };
   // Where only the left operand has its inner dims in one piece, the product follows its order.

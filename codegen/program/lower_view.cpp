@@ -37,7 +37,8 @@ void Lowering::lower_split(const Node& node) {
   memory_[node.results[0].index] = Access{view(from, std::move(dims)), from.turns};
 }
 
-/// A view where the merged dims are neighbours in order; else they are brought together first.
+/// A view where the merged dims are neighbours in order; else they are brought together first, where the last of them
+/// lies: what lies side by side stays so, and is copied in whole lines.
 void Lowering::lower_merge(const Node& node) {
   const MergeOp& op = std::get<MergeOp>(node.op);
   Access from = in_memory(node.inputs[0]);
@@ -52,7 +53,7 @@ void Lowering::lower_merge(const Node& node) {
   if (!together) {
     std::vector<DimId> order;
     for (const LocalDim& local : dims) {
-      if (local.dim == op.from[0]) order.insert(order.end(), op.from.begin(), op.from.end());
+      if (local.dim == op.from.back()) order.insert(order.end(), op.from.begin(), op.from.end());
       else if (std::find(op.from.begin(), op.from.end(), local.dim) == op.from.end()) order.push_back(local.dim);
     }
     from = reordered(from, order);
