@@ -21,8 +21,10 @@ def peer_environment(core_type):
 
 
 class Case:
-    """A program of ours and its peer in a folder. `ranks` ranks of one core each, or as many threads."""
-    precision, spec_folder, params = "f32", HERE, ", params: weights.safetensors"
+    """A program of ours and its peer in a folder. `ranks` ranks of one core each, or as many threads. `ways` are those in which the peer can train; it goes
+    `way`."""
+    precision, spec_folder, params, steps, ways, way = "f32", HERE, ", params: weights.safetensors", STEPS, [], None
+    variables = {}  # of the peer
 
     def __init__(self, folder, python, ranks):
         self.folder, self.python, self.ranks = f"{folder}/{type(self).__name__}-{ranks}", python, ranks
@@ -30,7 +32,7 @@ class Case:
         self.prepare()
         run(meshc(), "build", f"{self.spec_folder}/{self.spec}.mesh", *self.build_options, "--precision", self.precision, "-o", f"{self.folder}/program")
         with open(f"{self.folder}/run.yaml", "w") as file:
-            file.write(f"{self.data}train: {{ steps: {STEPS}{self.params} }}\n"
+            file.write(f"{self.data}train: {{ steps: {self.steps}{self.params} }}\n"
                        f"log: {{ every: 1, jsonl: {self.folder}/ours.jsonl, profile: true }}\n")
 
     def ours(self):
@@ -42,40 +44,51 @@ class Case:
         breakdown = {part: statistics.median(s["breakdown_ms"][part] for s in steps[3:]) for part in steps[-1]["breakdown_ms"]}
         return [s["loss"] for s in steps], statistics.median(s["seconds_per_step"] for s in steps[3:]) * 1e3, breakdown
 
-    def torch(self, core_type, steps=STEPS):
+    def torch(self, core_type, steps=None):
         """(losses, median ms of a step)"""
-        out = run(self.python, *self.peer(steps), env=peer_environment(core_type)).stdout
+        out = run(self.python, *self.peer(steps or self.steps), env=peer_environment(core_type) | self.variables).stdout
         return [float(x) for x in re.findall(r"loss ([0-9.]+)", out)], float(re.search(r"median ([0-9.]+) ms", out)[1])
+
+    @property
+    def products(self):
+        """What tests/bench/products.cpp calls the step."""
+        return self.spec
 
     def floor(self, core_type):
         """ms of processes of one thread each that do the step's products and nothing else, with OpenBLAS."""
         program = f"{self.folder}/floor"
         if not os.path.exists(program):
             run("g++", "-O2", "-std=c++20", f"{HERE}/products.cpp", "-lopenblas", "-o", program)
-        parts = [subprocess.Popen(["taskset", "-c", str(rank), program, self.spec], stdout=subprocess.PIPE, text=True,
+        parts = [subprocess.Popen(["taskset", "-c", str(rank), program, self.products], stdout=subprocess.PIPE, text=True,
                                   env={**os.environ, **peer_environment(core_type)}) for rank in range(self.ranks)]
         return max(float(re.search(r"median ([0-9.]+) ms", p.communicate()[0])[1]) for p in parts)
 
 
 class Gpt(Case):
     """gpt2_384.mesh, data parallel; two sequences a rank."""
-    spec, peer_name = "gpt2_384", "PyTorch DDP"
+    spec, peer_name, ways, way, vocab, sizes = "gpt2_384", "PyTorch", ["ddp", "threads", "compile", "ddp-compile"], "ddp", 4096, ()
 
     def prepare(self):
         self.batch = 2 * self.ranks
-        self.build_options = ("--mesh", f"data={self.ranks}", "--set", f"batch={self.batch}")
+        self.build_options = ("--mesh", f"data={self.ranks}", "--set", f"batch={self.batch}", *self.sizes)
         self.data = "data:\n  token:  { file: tokens.bin, type: u16, window: seq }\n  target: { of: token, shift: 1 }\n"
-        run(self.python, f"{HERE}/peers/torch_gpt2.py", "weights", f"{self.folder}/weights.safetensors")
-        tokens = self.batch * 256 * (STEPS + 1) + 1
-        np.random.default_rng(1).integers(0, 4096, tokens).astype(np.uint16).tofile(f"{self.folder}/tokens.bin")
+        run(self.python, f"{HERE}/peers/torch_gpt2.py", "weights", f"{self.folder}/weights.safetensors", env=self.variables)
+        tokens = self.batch * 256 * (self.steps + 1) + 1
+        np.random.default_rng(1).integers(0, self.vocab, tokens).astype(np.uint16).tofile(f"{self.folder}/tokens.bin")
 
     def peer(self, steps):
-        return [f"{HERE}/peers/torch_gpt2.py", "train", f"{self.folder}/weights.safetensors", f"{self.folder}/tokens.bin", steps, self.ranks, self.batch]
+        return [f"{HERE}/peers/torch_gpt2.py", "train", f"{self.folder}/weights.safetensors", f"{self.folder}/tokens.bin", steps, self.ranks, self.batch, self.way]
+
+
+class LargeGpt(Gpt):
+    """The same in the sizes of GPT-2 of 124M parameters."""
+    products, steps, vocab, variables = "gpt2_124m", 8, 50257, {"PEER_SIZES": "124M"}
+    sizes = tuple(word for size in ("embed=768", "heads=12", "layer=12", "vocab=50257") for word in ("--set", size))
 
 
 class NarrowGpt(Gpt):
     """The same in bf16."""
-    precision, peer_name = "mixed", "PyTorch DDP in bf16"
+    precision, peer_name = "mixed", "PyTorch in bf16"
 
     def peer(self, steps):
         return [*super().peer(steps), "bf16"]
@@ -83,7 +96,7 @@ class NarrowGpt(Gpt):
 
 class PipelinedGpt(Gpt):
     """Sixteen sequences in eight micro-batches, through two stages: 1F1B, whose backward passes send before they compute the weights' gradients."""
-    peer_name, micro_batches, backward = "torch.distributed.pipelining", 8, "split"
+    peer_name, micro_batches, backward, ways = "torch.distributed.pipelining", 8, "split", []
 
     def prepare(self):
         super().prepare()
@@ -153,3 +166,17 @@ class ResidualNetwork(Case):
 
     def peer(self, steps):
         return [f"{HERE}/peers/torch_resnet.py", "train", f"{self.folder}/weights.safetensors", f"{self.folder}/images.npy", f"{self.folder}/labels.npy", steps, self.ranks]
+
+
+class Experts(Case):
+    """specs/mixtral.mesh, lines over ranks; PyTorch with as many threads."""
+    spec, spec_folder, peer_name = "mixtral", f"{TOP}/specs", "PyTorch, two threads"
+    data = "data:\n  token:  { file: text.bin, type: bytes, window: seq }\n  target: { of: token, shift: 1 }\n"
+
+    def prepare(self):
+        self.build_options = ("--mesh", f"data={self.ranks},model=1")
+        run(self.python, f"{HERE}/peers/torch_mixtral.py", "weights", f"{self.folder}/weights.safetensors")
+        np.random.default_rng(1).integers(0, 256, 16 * 128 * (self.steps + 1) + 1, np.uint8).tofile(f"{self.folder}/text.bin")
+
+    def peer(self, steps):
+        return [f"{HERE}/peers/torch_mixtral.py", "train", f"{self.folder}/weights.safetensors", f"{self.folder}/text.bin", steps, self.ranks]

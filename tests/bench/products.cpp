@@ -1,5 +1,5 @@
-// products.cpp: the matrix products of one training step of gpt2_384.mesh, perceptron.mesh, convolution.mesh or
-// resnet.mesh (the argument) on one of two ranks, by OpenBLAS, and nothing else: the floor below which a step that
+// products.cpp: the matrix products of one training step of gpt2_384.mesh (gpt2_124m: in the sizes of GPT-2 of 124M
+// parameters), perceptron.mesh, convolution.mesh, resnet.mesh or mixtral.mesh (the argument) on one of two ranks, by OpenBLAS, and nothing else: the floor below which a step that
 // computes whole products cannot come. Of a convolution, its patches and weights.
 // Prints "median X ms".
 #include <cblas.h>
@@ -11,9 +11,6 @@
 #include <vector>
 
 namespace {
-
-constexpr int tokens = 512, sequences = 2, seq = 256, heads = 6, head_dim = 64, width = 384, ffn = 4 * width,
-              vocab = 4096, layers = 6;
 
 struct Product {
   bool transpose_a, transpose_b;
@@ -27,7 +24,9 @@ void linear(std::vector<Product>& all, int rows, int in, int out, int times) {
   all.push_back({true, false, in, out, rows, times});
 }
 
-std::vector<Product> of_gpt() {
+std::vector<Product> of_gpt(int width, int heads, int layers, int vocab) {
+  constexpr int sequences = 2, seq = 256, tokens = sequences * seq, head_dim = 64;
+  const int ffn = 4 * width;
   std::vector<Product> products;
   linear(products, tokens, width, 3 * width, layers);
   linear(products, tokens, width, width, layers);
@@ -70,6 +69,24 @@ std::vector<Product> of_resnet() {
   return products;
 }
 
+/// Half of the lines. Every expert takes its slots of each line; attention looks at all keys.
+std::vector<Product> of_mixtral() {
+  constexpr int lines = 8, seq = 128, tokens = lines * seq, width = 128, heads = 4, kv = 2, head_dim = 32, experts = 8,
+                slots = lines * 40, ffn = 192, vocab = 256, layers = 4;
+  std::vector<Product> products;
+  linear(products, tokens, width, (heads + 2 * kv) * head_dim, layers);
+  linear(products, tokens, heads * head_dim, width, layers);
+  linear(products, tokens, width, experts, layers);
+  linear(products, slots, width, ffn, 2 * layers * experts);
+  linear(products, slots, ffn, width, layers * experts);
+  linear(products, tokens, width, vocab, 1);
+  const int attention = layers * lines * heads;
+  products.push_back({false, true, seq, seq, head_dim, 2 * attention});
+  products.push_back({false, false, seq, head_dim, seq, 2 * attention});
+  products.push_back({true, false, seq, head_dim, seq, 2 * attention});
+  return products;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -77,7 +94,9 @@ int main(int count, char** arguments) {
   const std::vector<Product> products = spec == "perceptron"    ? of_perceptron()
                                         : spec == "convolution" ? of_convolution()
                                         : spec == "resnet"      ? of_resnet()
-                                                                : of_gpt();
+                                        : spec == "mixtral"     ? of_mixtral()
+                                        : spec == "gpt2_124m"   ? of_gpt(768, 12, 12, 50257)
+                                                                : of_gpt(384, 6, 6, 4096);
   size_t most = 0;
   for (const Product& p : products)
     most = std::max({most, size_t(p.rows) * p.inner, size_t(p.inner) * p.cols, size_t(p.rows) * p.cols});

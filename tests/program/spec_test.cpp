@@ -1,13 +1,17 @@
 // The specs of the repository, made small, as programs: fused and not, under their layouts, equal to one rank.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <span>
+#include <tuple>
 
 #include "codegen/compile.h"
 #include "codegen/interpret/compare.h"
+#include "codegen/program/extent.h"
 #include "codegen/program/lower.h"
 #include "codegen/program/verify_program.h"
+#include "codegen/program/walk.h"
 #include "tests/program/compiled.h"
 #include "tests/program/numbers.h"
 
@@ -46,6 +50,36 @@ TEST(Specs, caches_are_renewed_in_place) {
       EXPECT_TRUE(other.kind == BufferKind::cache || other.dims != cache.dims) << cache.name << " and " << other.name;
   }
   EXPECT_EQ(caches, 2u);  // of keys and of values
+}
+
+/// What experts are given and make is brought into another order by whole lines, and once for two weights' gradients.
+TEST(Specs, experts_copy_whole_lines_and_no_value_twice) {
+  CompileRequest request;
+  request.files = {SPECS "/mixtral.mesh"};
+  Program program = compiled(request).program;
+  const auto names_of = [&](const Access& access) {
+    std::vector<std::string> names;
+    for (const LocalDim& local : dims_of(program, access)) names.push_back(program.sharded.graph.dim(local.dim).name);
+    return names;
+  };
+  int of_slots = 0;
+  for_each_list(program, [&](Steps& steps) {
+    std::vector<std::tuple<Access, std::vector<LocalDim>, Part>> copied;
+    for (const Step& step : steps) {
+      const auto* copy = std::get_if<CopyStep>(&step.what);
+      if (!copy) continue;
+      const auto dims = dims_of(program, copy->to);
+      std::tuple one{copy->from, std::vector<LocalDim>(dims.begin(), dims.end()), part_of(step)};
+      EXPECT_EQ(std::ranges::count(copied, one), 0) << program.buffer(copy->from.buffer).name;
+      copied.push_back(std::move(one));
+      if (std::vector<std::string> names = names_of(copy->from); std::ranges::count(names, "slot") > 0) {
+        ++of_slots;
+        EXPECT_EQ(names.back(), "embed");
+        EXPECT_EQ(names_of(copy->to).back(), "embed");
+      }
+    }
+  });
+  EXPECT_EQ(of_slots, 5);  // of ys forward and backward, of its gradient, of xs, of its gradient
 }
 
 /// `meshc ir` knows a pass by the list alone; the compiler runs them by its one function.

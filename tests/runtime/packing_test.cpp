@@ -23,7 +23,7 @@ namespace {
 
 HostJob some_job() {
   HostJob job;
-  job.placement = {{0, 0, 1}, {"ant", "bee"}, "eth0"};
+  job.placement = {{0, 0, 1}, {"ant", "bee"}, "eth0", "10.0.0.7"};
   job.host = 1;
   job.carrier = Carrier::both;
   job.command = {"gpt", "run.yaml"};

@@ -9,7 +9,7 @@ struct Placement {
   std::vector<int> host_of_rank;   ///< index in `hosts`
   std::vector<std::string> hosts;  ///< names, for people
   std::string interface;           ///< network interface of this host that reaches the others; empty: UCX chooses
-  std::string address;             ///< of this host on that interface, as a number; may be empty
+  std::string address = {};        ///< of this host on that interface, as a number; may be empty
 
   int ranks() const { return static_cast<int>(host_of_rank.size()); }
   bool one_host() const { return hosts.size() == 1; }
@@ -25,7 +25,7 @@ struct Placement {
   std::vector<int> neighbours(int rank) const { return ranks_of(host_of_rank[rank]); }
 
   /// All on one host.
-  static Placement together(int ranks, const std::string& host) { return {std::vector<int>(ranks, 0), {host}, "", ""}; }
+  static Placement together(int ranks, const std::string& host) { return {std::vector<int>(ranks, 0), {host}, ""}; }
 };
 
 }  // namespace meshrt

@@ -1,9 +1,12 @@
 #!/usr/bin/python3
-"""The PyTorch peer of gpt2_384.mesh: the same model, weights, tokens and optimizer, data parallel over processes (DDP, gloo).
+"""The PyTorch peer of gpt2_384.mesh: the same model, weights, tokens and optimizer; fused AdamW and scaled_dot_product_attention where PyTorch has them.
 
   torch_gpt2.py weights FILE.safetensors                  writes initial weights under the names of the .mesh parameters
-  torch_gpt2.py train WEIGHTS TOKENS STEPS RANKS BATCH [bf16]
+  torch_gpt2.py train WEIGHTS TOKENS STEPS RANKS BATCH [WAY] [bf16]
                                                           trains, in bf16 under autocast, and prints "loss X" for each step and "median X ms"
+
+WAY: `ddp`, processes of one thread (gloo), the default; `threads`, one process of RANKS threads; `compile`, that compiled; `ddp-compile`, processes whose
+model is compiled. PEER_SIZES=124M stands for GPT-2's own sizes in place of those of gpt2_384.mesh.
 """
 import math
 import os
@@ -11,16 +14,18 @@ import statistics
 import sys
 import time
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+SHARED = {"threads", "compile"} & set(sys.argv)  # one process with as many threads as there would be ranks
+for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ[name] = sys.argv[5] if SHARED else "1"
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+import timed_steps
 from weights_file import read_safetensors, write_safetensors
 
-VOCAB, LAYERS, HEADS, WIDTH, SEQ = 4096, 6, 6, 384, 256
+VOCAB, LAYERS, HEADS, WIDTH, SEQ = (50257, 12, 12, 768, 256) if os.environ.get("PEER_SIZES") == "124M" else (4096, 6, 6, 384, 256)
 
 
 class Block(nn.Module):
@@ -34,8 +39,11 @@ class Block(nn.Module):
     def forward(self, x):
         batch, seq, _ = x.shape
         q, k, v = (t.view(batch, seq, HEADS, -1).transpose(1, 2) for t in self.qkv(self.norm1(x)).split(WIDTH, 2))
-        weight = F.softmax((q @ k.transpose(-2, -1) / math.sqrt(WIDTH // HEADS)).masked_fill(self.hidden, float("-inf")), -1)
-        x = x + self.out((weight @ v).transpose(1, 2).reshape(batch, seq, WIDTH))
+        if hasattr(F, "scaled_dot_product_attention"):
+            found = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        else:
+            found = F.softmax((q @ k.transpose(-2, -1) / math.sqrt(WIDTH // HEADS)).masked_fill(self.hidden, float("-inf")), -1) @ v
+        x = x + self.out(found.transpose(1, 2).reshape(batch, seq, WIDTH))
         return x + self.down(F.gelu(self.up(self.norm2(x))))
 
 
@@ -118,19 +126,51 @@ def weights(path):
     write_safetensors(path, {name: read() for name, (read, _) in parameters_by_path(model).items()})
 
 
-def train(rank, ranks, path, tokens_path, steps, batch, bf16):
+def optimizer_of(model):
+    """Fused, where this PyTorch has it for CPUs."""
+    try:
+        return torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    except (RuntimeError, TypeError):
+        return torch.optim.AdamW(model.parameters(), lr=1e-4)
+
+
+def loaded(path):
+    model, arrays = Gpt(), read_safetensors(path)
+    for name, (_, write) in parameters_by_path(model).items():
+        write(arrays[name])
+    return model
+
+
+def train_shared(path, tokens_path, steps, threads, batch, bf16, compiled):
+    """In one process of several threads."""
+    torch.set_num_threads(threads)
+    model = loaded(path)
+    run, optimizer, taken = torch.compile(model) if compiled else model, optimizer_of(model), 0
+    tokens = np.fromfile(tokens_path, np.uint16).astype(np.int64)
+
+    def loss_of():
+        nonlocal taken
+        first = taken * batch * SEQ
+        taken += 1
+        token, target = (torch.from_numpy(tokens[at:at + batch * SEQ]).view(batch, SEQ) for at in (first, first + 1))
+        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+            return run(token, target)
+
+    timed_steps.train(steps, optimizer, loss_of)
+
+
+def train(rank, ranks, path, tokens_path, steps, batch, bf16, compiled):
     torch.set_num_threads(1)
     if hasattr(os, "sched_setaffinity"):
         cpus = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {cpus[rank % len(cpus)]})
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=os.environ.get("PEER_PORT", "29511"))
     torch.distributed.init_process_group("gloo", rank=rank, world_size=ranks)
-    model = Gpt()
-    arrays = read_safetensors(path)
-    for name, (_, write) in parameters_by_path(model).items():
-        write(arrays[name])
+    model = loaded(path)
     parallel = nn.parallel.DistributedDataParallel(model)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    optimizer = optimizer_of(model)
+    if compiled:
+        parallel = torch.compile(parallel)
     tokens = np.memmap(tokens_path, np.uint16, "r")
     mine, times = batch // ranks, []
     for step in range(steps):
@@ -160,4 +200,8 @@ if __name__ == "__main__":
         weights(sys.argv[2])
     else:
         path, tokens_path, steps, ranks, batch = sys.argv[2], sys.argv[3], *map(int, sys.argv[4:7])
-        torch.multiprocessing.spawn(train, args=(ranks, path, tokens_path, steps, batch, "bf16" in sys.argv), nprocs=ranks)
+        bf16, compiled = "bf16" in sys.argv, {"compile", "ddp-compile"} & set(sys.argv)
+        if SHARED:
+            train_shared(path, tokens_path, steps, ranks, batch, bf16, compiled)
+        else:
+            torch.multiprocessing.spawn(train, args=(ranks, path, tokens_path, steps, batch, bf16, bool(compiled)), nprocs=ranks)
