@@ -1,7 +1,7 @@
 // products.cpp: the matrix products of one training step of gpt2_384.mesh (gpt2_124m: in the sizes of GPT-2 of 124M
-// parameters), perceptron.mesh, convolution.mesh, resnet.mesh or mixtral.mesh (the argument) on one of two ranks, by OpenBLAS, and nothing else: the floor below which a step that
-// computes whole products cannot come. Of a convolution, its patches and weights.
-// Prints "median X ms".
+// parameters), perceptron.mesh, convolution.mesh, resnet.mesh or mixtral.mesh (the argument) on one of two ranks, by
+// OpenBLAS, and nothing else: the floor below which a step that computes whole products cannot come. Of a convolution,
+// its patches and weights. Prints "median X ms".
 #include <cblas.h>
 
 #include <algorithm>

@@ -17,7 +17,7 @@ namespace {
 constexpr size_t secret_bytes = sizeof(uint64_t);
 
 // Connections that have not said whose they are: more are strangers'.
-constexpr size_t most_newcomers = 4096;
+constexpr size_t most_newcomers = 256;
 
 struct Free {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
