@@ -11,10 +11,10 @@ BUILD = os.path.dirname(os.path.dirname(os.path.dirname(meshc())))
 MESHRUN, PROGRAM = f"{BUILD}/runtime/meshrun", f"{BUILD}/tests/runtime/rank_program"
 
 
-def job(net, ranks, *task, env=None):
+def job(net, ranks, *task, env=None, code=0):
     """Runs a task of rank_program with so many ranks on each host."""
     hosts = ",".join(f"{host}:{count}" for host, count in zip(net.hosts, ranks))
-    return execute(*net.head(MESHRUN, "--hosts", hosts, "--ssh", net.shell, PROGRAM, *task), env=env, timeout=240)
+    return execute(*net.head(MESHRUN, "--hosts", hosts, "--ssh", net.shell, PROGRAM, *task), env=env, timeout=240, code=code)
 
 
 def sent(net):
@@ -36,6 +36,10 @@ def run(small):
                 for task in ("cases", "interleaved", "groups", "channels", "plans"):
                     job(net, ranks, task)  # fails where a result is not the oracle's
                     report.true(f"{task}: hosts of {ranks} ranks give what the oracle does", True)
+            for task, told in (("count", "5000 x f32"), ("long count", "150000 x f32"), ("one long count", "12000 x f32")):
+                for ranks in ([1, 1], [2, 2]):
+                    said = job(net, ranks, "misbehave", task, env={"MESHRT_TIMEOUT": "60"}, code=3).stderr
+                    report.true(f"{task}: hosts of {ranks} ranks name both calls", told in said and "diverge" in said, said[-600:])
             job(net, [2, 2], "cases", env={"MESHRT_NO": "tcp"})
             report.true("cases: the same where UCX carries the long messages too", True)
             for size in (1, 16) if small else (1, 16, 64):

@@ -46,7 +46,7 @@ class Case:
 
     def torch(self, core_type, steps=None):
         """(losses, median ms of a step)"""
-        out = run(self.python, *self.peer(steps or self.steps), env=peer_environment(core_type) | self.variables).stdout
+        out = run(self.python, *self.peer(steps or self.steps), env=peer_environment(core_type) | self.variables, timeout=900).stdout
         return [float(x) for x in re.findall(r"loss ([0-9.]+)", out)], float(re.search(r"median ([0-9.]+) ms", out)[1])
 
     @property
@@ -170,7 +170,7 @@ class ResidualNetwork(Case):
 
 class Experts(Case):
     """specs/mixtral.mesh, lines over ranks; PyTorch with as many threads."""
-    spec, spec_folder, peer_name = "mixtral", f"{TOP}/specs", "PyTorch, two threads"
+    spec, spec_folder, peer_name, ways, way = "mixtral", f"{TOP}/specs", "PyTorch, two threads", ["plain", "compile"], "plain"
     data = "data:\n  token:  { file: text.bin, type: bytes, window: seq }\n  target: { of: token, shift: 1 }\n"
 
     def prepare(self):
@@ -179,4 +179,4 @@ class Experts(Case):
         np.random.default_rng(1).integers(0, 256, 16 * 128 * (self.steps + 1) + 1, np.uint8).tofile(f"{self.folder}/text.bin")
 
     def peer(self, steps):
-        return [f"{HERE}/peers/torch_mixtral.py", "train", f"{self.folder}/weights.safetensors", f"{self.folder}/text.bin", steps, self.ranks]
+        return [f"{HERE}/peers/torch_mixtral.py", "train", f"{self.folder}/weights.safetensors", f"{self.folder}/text.bin", steps, self.ranks, self.way]

@@ -11,6 +11,8 @@ const std::vector<Misbehaviour>& misbehaviours() {
       {"count",
        {"diverge at call 4", "all_reduce of 'loss' (5000 x f32, sum) at site 7",
         "all_reduce of 'loss' (4999 x f32, sum)"}},
+      {"long count", {"all_reduce of 'loss' (262144 x f32, sum)", "all_reduce of 'loss' (150000 x f32, sum)"}},
+      {"one long count", {"all_reduce of 'loss' (262144 x f32, sum)", "all_reduce of 'loss' (12000 x f32, sum)"}},
       {"small count", {"all_reduce of 'loss' (2 x f32, sum)", "all_reduce of 'loss' (1 x f32, sum)"}},
       {"kind", {"all_reduce of 'loss' (5000 x f32, sum)", "all_gather of 'weight' (10 x f32) at site 8"}},
       {"type", {"5000 x f32", "5000 x i32"}},
@@ -39,7 +41,7 @@ int misbehave(Rank& rank, const std::string& name) {
   const int ranks = rank.ranks();
   const Group& group = rank.group(std::vector<Axis>{{ranks, 1}});
   const bool odd = rank.rank() == ranks - 1;
-  std::vector<float> data(20000), other(20000);
+  std::vector<float> data(262144), other(20000);
   const auto sum = [&](int64_t count, Type type = Type::f32, Reduce reduce = Reduce::sum, Site site = {7, "loss"}) {
     all_reduce(rank, group, site, data.data(), count, type, reduce);
   };
@@ -52,6 +54,8 @@ int misbehave(Rank& rank, const std::string& name) {
   for (int i = 0; i < 3; ++i) sum(i == 1 ? 6000 : 3);
 
   if (name == "count") sum(odd ? 4999 : 5000);
+  else if (name == "long count") sum(odd ? 150000 : 262144);
+  else if (name == "one long count") sum(odd ? 12000 : 262144);
   else if (name == "small count") sum(odd ? 1 : 2);
   else if (name == "kind") odd ? gather(10, 0) : sum(5000);
   else if (name == "type") sum(5000, odd ? Type::i32 : Type::f32);

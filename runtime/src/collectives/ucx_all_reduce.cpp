@@ -12,6 +12,7 @@ namespace meshrt {
 namespace {
 
 /// An all-reduce in rounds. A round's pieces and sums have each a lane of messages; rounds use the two of each in turn.
+/// Announcements have one to themselves: what another call sends in their place may never be whole.
 class Rounds {
  public:
   Rounds(UcxCall& exchange, const Call& call)
@@ -33,8 +34,8 @@ class Rounds {
     return rounds_of(longest, round_bytes_);
   }
 
-  static int pieces_lane(int64_t round) { return static_cast<int>(round % 2); }
-  static int sums_lane(int64_t round) { return 2 + static_cast<int>(round % 2); }
+  static int pieces_lane(int64_t round) { return 1 + static_cast<int>(round % 2); }
+  static int sums_lane(int64_t round) { return 3 + static_cast<int>(round % 2); }
 
   /// Posts what this member contributes to the others' slices, and what they contribute to its own.
   void exchange_pieces(int64_t round) {

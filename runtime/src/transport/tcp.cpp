@@ -1,13 +1,17 @@
 #include "transport/tcp.h"
 
+#include <fmt/format.h>
 #include <netdb.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
+#include "meshrt/failure.h"
 #include "system/token.h"
 
 namespace meshrt {
@@ -16,8 +20,8 @@ namespace {
 
 constexpr size_t secret_bytes = sizeof(uint64_t);
 
-// Connections that have not said whose they are: more are strangers'.
-constexpr size_t most_newcomers = 256;
+// Connections that have not said whose they are, beside one of each rank: strangers'.
+constexpr size_t most_strangers = 256;
 
 struct Free {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
@@ -28,24 +32,36 @@ Descriptor listen_at(const std::string& number, int port) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
   addrinfo* found = nullptr;
-  if (number.empty() || getaddrinfo(number.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) return {};
+  // The own address of a link means nothing without its interface, which has another number on another host.
+  if (number.empty() || number.starts_with("fe80") ||
+      getaddrinfo(number.c_str(), std::to_string(port).c_str(), &hints, &found) != 0)
+    return {};
   const std::unique_ptr<addrinfo, Free> list(found);
   Descriptor socket(::socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int on = 1;
+  setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (socket.get() < 0 || bind(socket.get(), list->ai_addr, list->ai_addrlen) != 0 ||
       listen(socket.get(), SOMAXCONN) != 0)
     return {};
   return socket;
 }
 
-// The range of ports that UCX keeps to, as `50000-50999`, holds here too.
+// The range of ports that UCX keeps to, as `50000-50999`, holds here too; one that is not understood has none.
 Descriptor listen_at_free_port(const std::string& number) {
   int first = 0, last = 0;
-  if (const char* const range = std::getenv("UCX_TCP_PORT_RANGE");
-      !range || std::sscanf(range, "%d-%d", &first, &last) != 2 || first < 1 || last > 65535)
-    first = last = 0;
+  if (const char* const range = std::getenv("UCX_TCP_PORT_RANGE"); range && *range)
+    if (std::sscanf(range, "%d-%d", &first, &last) != 2 || first < 1 || last > 65535) return {};
   Descriptor socket;
   for (int port = first; port <= last && socket.get() < 0; ++port) socket = listen_at(number, port);
   return socket;
+}
+
+// Two for each rank of another host, beside UCX's: as many as the system allows, not the thousand that a shell does.
+void allow_many_descriptors() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 std::string address_of(int socket) {
@@ -59,6 +75,7 @@ std::string address_of(int socket) {
 
 Tcp::Tcp(const std::string& address, int rank) : rank_(rank), listening_(listen_at_free_port(address)) {
   if (listening_.get() < 0) return;
+  allow_many_descriptors();
   listens_at_ = address_of(listening_.get());
   std::memcpy(&secret_, draw_nonce().data(), sizeof secret_);
 }
@@ -124,10 +141,14 @@ bool Tcp::progress() {
 void Tcp::accept_some() {
   if (Descriptor socket(accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)); socket.get() >= 0)
     newcomers_.emplace_back(std::move(socket));
-  if (newcomers_.size() > most_newcomers) newcomers_.erase(newcomers_.begin());
+  else if (errno == EMFILE || errno == ENFILE)
+    throw Failure(Cause::environment,
+                  fmt::format("this rank can open no connection more: {}; raise `ulimit -n`, or set MESHRT_NO=tcp",
+                              std::strerror(errno)));
+  if (newcomers_.size() > peers_.size() + most_strangers) newcomers_.erase(newcomers_.begin());
   std::erase_if(newcomers_, [&](TcpNewcomer& newcomer) {
     const TcpNewcomer::Said said = newcomer.look(secret_);
-    if (said != TcpNewcomer::Said::hello) return said == TcpNewcomer::Said::nonsense;
+    if (said != TcpNewcomer::Said::hello) return said == TcpNewcomer::Said::nonsense || newcomer.late();
     const int64_t rank = newcomer.rank();
     const bool known = rank >= 0 && rank < static_cast<int64_t>(peers_.size()) && peers_[rank];
     if (known && !peers_[rank]->in.connected()) peers_[rank]->in.accept(newcomer.take());

@@ -15,6 +15,9 @@ namespace meshrt {
 
 namespace {
 
+// Far more than a round of a call (ucx_call.h) has.
+constexpr int64_t longest_message = int64_t(1) << 30;
+
 bool would_wait(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
 // How far into the part [begin, begin + size) of something `done` bytes of it reach.
@@ -108,6 +111,10 @@ void ReceivingStream::begin_message() {
     current_ = *wanted;
     return;
   }
+  if (header_.bytes <= 0 || header_.bytes > longest_message) {
+    why_lost_ = "what came over it is no message";
+    return;
+  }
   Early& early = early_.emplace_back();
   early.room.resize(static_cast<size_t>(header_.bytes));
   early.message = {header_.tag, early.room.data(), header_.bytes, 0};
@@ -142,6 +149,7 @@ bool ReceivingStream::progress() {
       any = true;
       if (header_received_ < int64_t(sizeof header_)) continue;
       begin_message();
+      if (!why_lost_.empty()) break;
     }
     TcpMessage& message = current_ ? *current_ : current_early_->message;
     if (!receive(message.data + message.moved, static_cast<size_t>(message.bytes - message.moved), message.moved))

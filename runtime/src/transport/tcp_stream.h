@@ -1,8 +1,8 @@
 // tcp_stream.h: messages in one direction over one TCP connection. Each is a header (tag, bytes) and its bytes, which
-// go from where they lie to where they are wanted, past no buffer but the kernel's. Neither end ever waits in the
-// kernel.
+// go from where they lie to where they are wanted, through no buffer but the kernel's, unless they come before they are
+// wanted. Neither end ever waits in the kernel.
 #pragma once
-#include <array>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <list>
@@ -14,7 +14,7 @@
 
 namespace meshrt {
 
-/// A message under way: `data` belongs to its stream until all bytes have moved.
+/// A message under way. What `data` points to must stay, and not be touched, until all bytes have moved.
 struct TcpMessage {
   uint64_t tag = 0;
   std::byte* data = nullptr;
@@ -101,6 +101,8 @@ class ReceivingStream {
 class TcpNewcomer {
  public:
   explicit TcpNewcomer(Descriptor socket) : socket_(std::move(socket)) {}
+  /// Silent for so long that it has nothing to say.
+  bool late() const { return std::chrono::steady_clock::now() - came_ > std::chrono::seconds(60); }
   enum class Said { nothing_yet, hello, nonsense };
   /// Reads on. `secret` is what a hello must know.
   Said look(uint64_t secret);
@@ -109,6 +111,7 @@ class TcpNewcomer {
 
  private:
   Descriptor socket_;
+  std::chrono::steady_clock::time_point came_ = std::chrono::steady_clock::now();
   TcpHello hello_;
   size_t received_ = 0;
 };

@@ -66,7 +66,7 @@ class UcxCall {
 
   /// Posts one message of step `step` (from 1) to or from a member. Empty messages are not sent. Those of different
   /// lanes can be waited for by themselves.
-  static constexpr int lanes = 4;
+  static constexpr int lanes = 5;  // of announcements, then of what an algorithm sends
   void send(int member, uint32_t step, const std::byte* data, int64_t bytes, int lane = 0);
   void receive(int member, uint32_t step, std::byte* data, int64_t bytes, int lane = 0);
   Finished finished(int lane = 0) { return {*this, lane}; }

@@ -13,7 +13,6 @@ namespace meshrt {
 UcxWorker::UcxWorker(std::shared_ptr<Control> control, const WaitPolicy& policy)
     : ucx_(open_ucx(control->welcome().placement)),
       control_(std::move(control)),
-      tcp_(address_for_tcp(control_->welcome().placement), control_->welcome().rank),
       policy_(policy),
       endpoints_(control_->welcome().ranks()),
       states_(endpoints_.size(), UCS_OK) {
@@ -36,6 +35,7 @@ UcxWorker::UcxWorker(std::shared_ptr<Control> control, const WaitPolicy& policy)
   ucp_address_t* address = nullptr;
   size_t length = 0;
   check(ucx_.worker_get_address(worker_, &address, &length), "tell its address");
+  tcp_ = Tcp(address_for_tcp(control_->welcome().placement), control_->welcome().rank);  // UCX has its port first
   // Versions of UCX do not understand each other reliably, so each rank's goes in front of its addresses.
   const std::string version = ucx_.get_version_string();
   Packer mine;

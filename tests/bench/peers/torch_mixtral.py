@@ -3,7 +3,10 @@
 their experts' slots by index, and all experts multiply at once.
 
   torch_mixtral.py weights FILE.safetensors             writes initial weights under the names of the .mesh parameters
-  torch_mixtral.py train WEIGHTS BYTES STEPS THREADS    trains as it is and compiled, and prints of the faster "loss X" for each step and "median X ms"
+  torch_mixtral.py train WEIGHTS BYTES STEPS THREADS plain|compile
+                                                        trains, as it is or compiled, and prints "loss X" for each step and "median X ms"
+
+Needs PyTorch 2.4 or newer.
 """
 import math
 import os
@@ -97,8 +100,7 @@ class Mixtral(nn.Module):
         return F.cross_entropy(logits.view(-1, VOCAB), target.reshape(-1)) + 0.02 * aux / LAYERS
 
 
-def train(path, tokens_path, steps, threads, compiled):
-    """What timed_steps.train prints."""
+def train(path, tokens_path, steps, compiled):
     model = Mixtral(read_safetensors(path))
     gains = [p for name, p in model.named_parameters() if name.endswith("gain")]
     others = [p for name, p in model.named_parameters() if not name.endswith("gain")]
@@ -115,13 +117,12 @@ def train(path, tokens_path, steps, threads, compiled):
         token, target = (torch.from_numpy(tokens[at:at + BATCH * SEQ]).view(BATCH, SEQ) for at in (first, first + 1))
         return run(token, target)
 
-    return timed_steps.told(steps, optimizer, loss_of, lambda: nn.utils.clip_grad_norm_(model.parameters(), 1.0))
+    timed_steps.train(steps, optimizer, loss_of, lambda: nn.utils.clip_grad_norm_(model.parameters(), 1.0))
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "weights":
         weights(sys.argv[2])
     else:
-        path, tokens_path, steps, threads = sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
-        torch.set_num_threads(threads)
-        print(timed_steps.faster(train(path, tokens_path, steps, threads, compiled) for compiled in (False, True)), end="")
+        torch.set_num_threads(int(sys.argv[5]))
+        train(sys.argv[2], sys.argv[3], int(sys.argv[4]), "compile" in sys.argv)
