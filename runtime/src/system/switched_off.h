@@ -1,19 +1,9 @@
 // switched_off.h: what MESHRT_NO switches off, words with commas between them, to see what each brings.
 #pragma once
-#include <cstdlib>
 #include <string_view>
 
 namespace meshrt {
 
-inline bool switched_off(std::string_view what) {
-  const char* const value = std::getenv("MESHRT_NO");
-  for (std::string_view rest = value ? value : ""; !rest.empty();) {
-    const size_t end = rest.find(',');
-    if (rest.substr(0, end) == what) return true;
-    if (end == std::string_view::npos) break;
-    rest.remove_prefix(end + 1);
-  }
-  return false;
-}
+bool switched_off(std::string_view what);
 
 }  // namespace meshrt
