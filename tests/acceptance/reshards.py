@@ -18,8 +18,8 @@ from oracle.resharding import Resharding
 SEED = 20261122
 BOUND = 1.05
 ELEMENT = 4  # bytes
-# Without latency the least bytes are the least time; the other one is what meshc assumes without a description.
-# A machine on which nothing but bytes counts: no latency, and memory so fast that copying costs nothing.
+# Without latency, and with memory so fast that copying costs nothing, the least bytes are the least time; the other machine is what meshc assumes without a
+# description.
 BYTES = "{name: bytes, gflops: {elementwise: 1.0e9}, memory_gbs: 1.0e9, node: {latency_us: 1.0e-9, gbs: 1}, network: {latency_us: 1.0e-9, gbs: 1}}\n"
 
 

@@ -40,6 +40,13 @@ class TcpTest : public testing::Test {
     return true;
   }
 
+  // Until rank `n` has lost the other one, whose end is gone: why.
+  std::string why_lost(int n) {
+    const auto end = Clock::now() + patience;
+    while (rank(n).why_lost(1 - n).empty() && Clock::now() < end) rank(n).progress();
+    return rank(n).why_lost(1 - n);
+  }
+
   std::unique_ptr<Tcp> ranks_[2] = {std::make_unique<Tcp>("127.0.0.1", 0), std::make_unique<Tcp>("127.0.0.1", 1)};
   std::vector<std::string> addresses_;
 };
@@ -121,21 +128,16 @@ TEST_F(TcpTest, TellsThatTheOtherEndIsGone) {
       move({rank(0).send(1, 1, data.data(), Tcp::least_bytes), rank(1).receive(0, 1, room.data(), Tcp::least_bytes)}));
   EXPECT_EQ(rank(1).why_lost(0), "");
   ranks_[0].reset();
-  const Message never = ranks_[1]->receive(0, 2, room.data(), Tcp::least_bytes);
-  for (const auto end = Clock::now() + patience; ranks_[1]->why_lost(0).empty() && Clock::now() < end;)
-    ranks_[1]->progress();
-  EXPECT_EQ(ranks_[1]->why_lost(0), "it was closed");
+  const Message never = rank(1).receive(0, 2, room.data(), Tcp::least_bytes);
+  EXPECT_EQ(why_lost(1), "it was closed");
   EXPECT_FALSE(never->finished());
 }
 
 TEST_F(TcpTest, TellsThatNobodyListens) {
-  const std::string gone = addresses_[1];
   ranks_[1].reset();
   const auto data = drawn(Tcp::least_bytes, 1);
-  const Message never = ranks_[0]->send(1, 1, data.data(), Tcp::least_bytes);
-  for (const auto end = Clock::now() + patience; ranks_[0]->why_lost(1).empty() && Clock::now() < end;)
-    ranks_[0]->progress();
-  EXPECT_EQ(ranks_[0]->why_lost(1), "Connection refused");
+  const Message never = rank(0).send(1, 1, data.data(), Tcp::least_bytes);
+  EXPECT_EQ(why_lost(0), "Connection refused");
   EXPECT_FALSE(never->finished());
 }
 

@@ -119,23 +119,20 @@ std::shared_ptr<TcpMessage> Tcp::receive(int rank, uint64_t tag, void* data, int
   return message;
 }
 
-bool Tcp::move(Peer& peer) {
-  const bool sent = peer.out.progress();
+void Tcp::move(Peer& peer) {
+  peer.out.progress();
   if (!peer.in.idle() && !peer.in.connected()) accept_some();
-  const bool received = peer.in.connected() && peer.in.progress();
-  return sent || received;
+  if (peer.in.connected()) peer.in.progress();
 }
 
-bool Tcp::progress() {
-  bool any = false;
+void Tcp::progress() {
   for (size_t i = 0; i < active_.size();) {
     Peer& peer = *peers_[active_[i]];
-    any |= move(peer);
+    move(peer);
     peer.active = !peer.out.idle() || !peer.in.idle();
     if (peer.active) ++i;
     else active_[i] = active_.back(), active_.pop_back();
   }
-  return any;
 }
 
 void Tcp::accept_some() {

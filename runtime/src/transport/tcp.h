@@ -33,9 +33,9 @@ class Tcp {
   bool reaches(int rank) const { return !peers_.empty() && peers_[rank] != nullptr; }
   std::shared_ptr<TcpMessage> send(int rank, uint64_t tag, const void* data, int64_t bytes);
   std::shared_ptr<TcpMessage> receive(int rank, uint64_t tag, void* data, int64_t bytes);
-  /// Moves messages along; whether any moved. Costs nothing while none are posted. Throws Failure (Cause::environment)
+  /// Moves messages along. Costs nothing while none are posted. Throws Failure (Cause::environment)
   /// where this process may open no more connections.
-  bool progress();
+  void progress();
   /// Why messages to and from a rank can no longer move; empty while they can.
   std::string why_lost(int rank) const;
 
@@ -47,7 +47,7 @@ class Tcp {
   };
 
   Peer& active(int rank);
-  bool move(Peer& peer);
+  void move(Peer& peer);
   void accept_some();
 
   int rank_ = 0;

@@ -81,10 +81,8 @@ bool SendingStream::send_some() {
   return true;
 }
 
-bool SendingStream::progress() {
-  bool any = false;
-  while (!queue_.empty() && why_lost_.empty() && connected() && send_some()) any = true;
-  return any;
+void SendingStream::progress() {
+  while (!queue_.empty() && why_lost_.empty() && connected() && send_some()) {}
 }
 
 void ReceivingStream::push(const std::shared_ptr<TcpMessage>& message) {
@@ -139,25 +137,21 @@ void ReceivingStream::finish_message() {
   header_received_ = 0;
 }
 
-bool ReceivingStream::progress() {
-  bool any = false;
+void ReceivingStream::progress() {
   while (!wanted_.empty() && why_lost_.empty()) {
     if (!current_ && !current_early_) {
       auto* const header = reinterpret_cast<std::byte*>(&header_);
       if (!receive(header + header_received_, sizeof header_ - static_cast<size_t>(header_received_), header_received_))
-        break;
-      any = true;
+        return;
       if (header_received_ < int64_t(sizeof header_)) continue;
       begin_message();
-      if (!why_lost_.empty()) break;
+      if (!why_lost_.empty()) return;
     }
     TcpMessage& message = current_ ? *current_ : current_early_->message;
     if (!receive(message.data + message.moved, static_cast<size_t>(message.bytes - message.moved), message.moved))
-      break;
-    any = true;
+      return;
     if (message.finished()) finish_message();
   }
-  return any;
 }
 
 TcpNewcomer::Said TcpNewcomer::look(uint64_t secret) {

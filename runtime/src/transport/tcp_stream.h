@@ -43,8 +43,8 @@ class SendingStream {
 
   void push(std::shared_ptr<TcpMessage> message) { queue_.push_back(std::move(message)); }
   bool idle() const { return queue_.empty(); }
-  /// Sends what the kernel takes; whether it took anything.
-  bool progress();
+  /// Sends what the kernel takes.
+  void progress();
   /// Why nothing can be sent any more; empty while it can.
   const std::string& why_lost() const { return why_lost_; }
 
@@ -73,8 +73,8 @@ class ReceivingStream {
   bool connected() const { return socket_.get() >= 0; }
   /// Whether anything is wanted of it.
   bool idle() const { return wanted_.empty(); }
-  /// Receives what is there; whether anything was.
-  bool progress();
+  /// Receives what is there.
+  void progress();
   const std::string& why_lost() const { return why_lost_; }
 
  private:

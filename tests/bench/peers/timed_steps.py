@@ -1,7 +1,4 @@
 """Training steps of a PyTorch peer, timed as tests/bench/train reads them."""
-import contextlib
-import io
-import re
 import statistics
 import time
 
@@ -19,15 +16,3 @@ def train(steps, optimizer, loss_of, before_update=lambda: None):
         times.append(time.perf_counter() - start)
         print(f"loss {loss.item():.6f}", flush=True)
     print(f"median {statistics.median(times[3:]) * 1e3:.2f} ms", flush=True)
-
-
-def told(*arguments):
-    """What `train` would print."""
-    with contextlib.redirect_stdout(io.StringIO()) as text:
-        train(*arguments)
-    return text.getvalue()
-
-
-def faster(texts):
-    """Of what several ways of training told, that of the fastest."""
-    return min(texts, key=lambda text: float(re.search(r"median ([0-9.]+) ms", text)[1]))

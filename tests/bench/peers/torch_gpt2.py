@@ -200,8 +200,8 @@ if __name__ == "__main__":
         weights(sys.argv[2])
     else:
         path, tokens_path, steps, ranks, batch = sys.argv[2], sys.argv[3], *map(int, sys.argv[4:7])
-        bf16, compiled = "bf16" in sys.argv, {"compile", "ddp-compile"} & set(sys.argv)
+        bf16, compiled = "bf16" in sys.argv, bool({"compile", "ddp-compile"} & set(sys.argv))
         if SHARED:
             train_shared(path, tokens_path, steps, ranks, batch, bf16, compiled)
         else:
-            torch.multiprocessing.spawn(train, args=(ranks, path, tokens_path, steps, batch, bf16, bool(compiled)), nprocs=ranks)
+            torch.multiprocessing.spawn(train, args=(ranks, path, tokens_path, steps, batch, bf16, compiled), nprocs=ranks)
