@@ -17,7 +17,15 @@
 namespace meshrt::MESHRT_ISA {
 namespace {
 
-constexpr int group_panels = 4, max_steps = 512, sum_lanes = 16;
+// The tile: with AVX-512 24 of the 32 registers accumulate, four registers wide and not high, because a row costs an
+// instruction that a register of b does not: where another thread runs on the same core, instructions are what is
+// short.
+constexpr int rows_of_tile = vector_bytes == 64 ? 6 : tile_rows,
+              vectors_of_tile = vector_bytes == 64 ? 4 : tile_vectors;
+template <class T>
+inline constexpr int cols_of_tile = vectors_of_tile* lanes<T>;
+
+constexpr int group_panels = 8 / vectors_of_tile, max_steps = 512, sum_lanes = 16;
 constexpr int64_t left_bytes = int64_t(2) << 20;  // of rows of `a` that are copied at a time, where they are
 
 // The right operand, and the sums of its columns if they are wanted: [16, cols], lane k mod 16.
@@ -28,15 +36,19 @@ struct Right {
   T* sums;
   int64_t cols;  // of all of b
 
-  // panel [steps, tile_cols] = rows k .., columns j .. of b, zeros beyond `count` columns
+  // panel [steps, cols_of_tile] = rows k .., columns j .. of b, with zeros beyond `count` columns as far as tiles read
   void pack(int64_t k, int64_t inner, int64_t j, int64_t count, M* panel) const {
-    constexpr int width = tile_cols<T>;
+    constexpr int width = cols_of_tile<T>, n = lanes<M>;
     const B* from = b + k * row + j * col;
-    if (count < width)
+    if (count < (count > width / 2 ? width : width / 2))
       for (int64_t i = 0; i < steps_of<M>(inner) * width; ++i) panel[i] = 0;
     if (col == 1 && count == width) {
       for (int64_t r = 0; r < inner; r += depth<M>)
         multiplicands<width>(from + r * row, row, inner - r, panel + r / depth<M> * width);
+    } else if (col == 1 && count % n == 0) {
+      for (int64_t r = 0; r < inner; r += depth<M>)
+        for (int64_t c = 0; c < count; c += n)
+          multiplicands<n>(from + r * row + c, row, inner - r, panel + r / depth<M> * width + c);
     } else if (row == 1) {
       turn(from, col, count, inner, panel, int64_t(width));
     } else {
@@ -57,7 +69,7 @@ struct Right {
   // Where the n-th cache line lies of what a group at rows k .., columns j .. will read.
   const B* line(int64_t k, int64_t inner, int64_t j, int64_t n) const {
     constexpr int width = line_bytes / sizeof(B);
-    const int64_t along = (col == 1 ? group_panels * tile_cols<T> : inner) / width, slow = col == 1 ? row : col;
+    const int64_t along = (col == 1 ? group_panels * cols_of_tile<T> : inner) / width, slow = col == 1 ? row : col;
     return b + k * row + j * col + n / along * slow + n % along * width;
   }
 };
@@ -71,11 +83,11 @@ class Prefetch {
       : b_(b) {
     const bool more_cols = end < p.cols;
     k_ = more_cols ? k : k + chunk, j_ = more_cols ? end : 0, inner_ = smaller(chunk, p.inner - k_);
-    const int64_t width = group_panels * tile_cols<T>;
+    const int64_t width = group_panels * cols_of_tile<T>;
     if (k_ >= p.inner || p.cols - j_ < width || (b.col != 1 && b.row != 1) || inner_ < line_bytes / int64_t(sizeof(B)))
       return;
     lines_ = inner_ * width * int64_t(sizeof(B)) / line_bytes;
-    share_ = lines_ * (tile_rows * tile_cols<T>) / larger(1, p.rows * (end - j)) + 1;
+    share_ = lines_ * (rows_of_tile * cols_of_tile<T>) / larger(1, p.rows * (end - j)) + 1;
   }
   void step() {
     for (const int64_t end = smaller(next_ + share_, lines_); next_ < end; ++next_)
@@ -87,20 +99,30 @@ class Prefetch {
   int64_t k_, j_, inner_, lines_ = 0, share_ = 0, next_ = 0;
 };
 
-// One tile of c at (i, j) of rows x cols, which may be smaller than the register tile; then it takes a way round.
-template <class T, class A, class B, class M>
-void store_tile(const Product<T, A, B>& p, int64_t steps, Left<M> a, const M* b, int64_t b_row, int64_t i, int64_t j,
-                int64_t rows, int64_t cols, bool accumulate, const T* const* beside) {
-  constexpr int width = tile_cols<T>;
+// One tile of c at (i, j) of rows x cols, in V registers a row. Where it has fewer columns, it takes a way round.
+template <int V, class T, class A, class B, class M>
+void store_registers(const Product<T, A, B>& p, int64_t steps, Left<M> a, const M* b, int64_t i, int64_t j,
+                     int64_t rows, int64_t cols, bool accumulate, const T* const* beside) {
+  constexpr int R = rows_of_tile, width = V * lanes<T>;
+  constexpr int64_t b_row = cols_of_tile<T>;
   T* c = p.c + i * p.c_row + j;
-  if (cols == width) return tile_of(rows, steps, a, b, b_row, c, p.c_row, accumulate, 0, beside);
-  alignas(64) T edge[tile_rows * width];
+  if (cols == width) return tile_of<T, R, V>(rows, steps, a, b, b_row, c, p.c_row, accumulate, 0, beside);
+  alignas(64) T edge[R * width];
   if (accumulate)
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t x = 0; x < width; ++x) edge[r * width + x] = x < cols ? c[r * p.c_row + x] : T(0);
-  tile_of(rows, steps, a, b, b_row, edge, int64_t(width), accumulate);
+  tile_of<T, R, V>(rows, steps, a, b, b_row, edge, int64_t(width), accumulate);
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t x = 0; x < cols; ++x) c[r * p.c_row + x] = edge[r * width + x];
+}
+
+// The same in as few registers as have the columns: half of a tile's, or all.
+template <class T, class A, class B, class M>
+void store_tile(const Product<T, A, B>& p, int64_t steps, Left<M> a, const M* b, int64_t i, int64_t j, int64_t rows,
+                int64_t cols, bool accumulate, const T* const* beside) {
+  constexpr int half = vectors_of_tile / 2;
+  if (cols <= half * lanes<T>) store_registers<half>(p, steps, a, b, i, j, rows, cols, accumulate, beside);
+  else store_registers<vectors_of_tile>(p, steps, a, b, i, j, rows, cols, accumulate, beside);
 }
 
 // What the epilogue reads and writes from element `at` of c on, beside c; then a null.
@@ -117,7 +139,7 @@ MESHRT_INLINE void list_beside(const Epilogue<T>& f, int64_t at, const T* (&besi
 // to is read before anything else happens.
 template <class T, class A, class B>
 void fetch_c(const Product<T, A, B>& p, int64_t i, int64_t end, int64_t j, int64_t past) {
-  const int64_t rows = smaller(tile_rows, end - i), cols = smaller(tile_cols<T>, past - j);
+  const int64_t rows = smaller(rows_of_tile, end - i), cols = smaller(cols_of_tile<T>, past - j);
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t x = 0; x < cols; x += line_bytes / int64_t(sizeof(T)))
       __builtin_prefetch(p.c + (i + r) * p.c_row + j + x);
@@ -136,7 +158,7 @@ struct LeftRows {
 template <class T, class A, class B, class M, class LeftOf>
 void multiply_rows(const Product<T, A, B>& p, const Right<T, B, M>& b, int64_t begin, int64_t end, int64_t first,
                    LeftOf left_of) {
-  constexpr int64_t width = tile_cols<T>, group = group_panels * width, max_inner = max_steps * depth<M>;
+  constexpr int64_t width = cols_of_tile<T>, group = group_panels * width, max_inner = max_steps * depth<M>;
   const int64_t chunks = larger(1, (p.inner + max_inner - 1) / max_inner);
   const int64_t chunk = larger(1, round_up((p.inner + chunks - 1) / chunks, sum_lanes));
   const bool plain = is_plain(p.epilogue);
@@ -154,19 +176,19 @@ void multiply_rows(const Product<T, A, B>& p, const Right<T, B, M>& b, int64_t b
         if (b.sums && begin == 0 && end > 0) b.add_sums(k, inner, q, cols);
       }
       Prefetch<T, A, B, M> next(b, k, chunk, j, past, p);
-      for (int64_t i = begin; i < end; i += tile_rows) {
-        const int64_t rows = smaller(tile_rows, end - i);
+      for (int64_t i = begin; i < end; i += rows_of_tile) {
+        const int64_t rows = smaller(rows_of_tile, end - i);
         const Left<M> here = {a.at + (i - begin) * a.next, a.row, a.col};
         for (int64_t q = j; q < past; q += width) {
           next.step();
           const int64_t cols = smaller(width, past - q);
           if (accumulate) {
             const bool more = q + width < past;
-            fetch_c(p, more ? i : i + tile_rows, end, more ? q + width : j, past);
+            fetch_c(p, more ? i : i + rows_of_tile, end, more ? q + width : j, past);
           }
           const T* beside[4];
           if (follows) list_beside(p.epilogue, i * p.c_row + q, beside);
-          store_tile(p, steps, here, panels + (q - j) * steps, width, i, q, rows, cols, accumulate,
+          store_tile(p, steps, here, panels + (q - j) * steps, i, q, rows, cols, accumulate,
                      follows ? beside : nullptr);
           if (follows) epilogue_tile(p.epilogue, p.c, p.c_row, i, q, rows, cols);
         }
@@ -175,31 +197,46 @@ void multiply_rows(const Product<T, A, B>& p, const Right<T, B, M>& b, int64_t b
   }
 }
 
-// Rows begin .. of a, columns k .., copied tile by tile, each [steps, tile_rows]: for an `a` whose rows are not
-// contiguous. Every k would be on another page, and with a large power of two between them all of them in one set of
-// the cache.
-// A tile of the copy begins `rows before it` * left_next further: not a multiple of a page, lest all tiles meet in one
-// set.
+// A row or tile of a copy begins so much further than it is long, lest all of them meet in one set of the cache.
 template <class M>
-int64_t left_next(int64_t steps) {
-  return steps + line_bytes / (int64_t(sizeof(M)) * tile_rows);
-}
+inline constexpr int64_t apart_by = line_bytes / int64_t(sizeof(M));
+
+// Rows begin .. of a, whose elements are neighbours but not multiplicands, columns k .., copied row by row.
 template <class T, class A, class B, class M>
-void copy_left(const Product<T, A, B>& p, int64_t begin, int64_t end, int64_t k, int64_t inner, M* to) {
-  constexpr int64_t together = int64_t(32) * tile_rows;
-  const int64_t next = left_next<M>(steps_of<M>(inner));
+LeftRows<M> copy_rows(const Product<T, A, B>& p, int64_t begin, int64_t end, int64_t k, int64_t inner, M* to) {
+  constexpr int n = lanes<M>;
+  const int64_t next = steps_of<M>(inner) + apart_by<M>;
+  for (int64_t i = begin; i < end; ++i, to += next) {
+    const A* from = p.a + i * p.a_row + k;
+    int64_t x = 0;
+    if constexpr (depth<M> == 1)
+      for (; x + n <= inner; x += n) multiplicands<n>(from + x, 1, inner - x, to + x);
+    for (; x < inner; x += depth<M>) to[x / depth<M>] = multiplicand<M>(from + x, 1, inner - x);
+  }
+  return {to - (end - begin) * next, next, 1, next};
+}
+
+// The same of an `a` whose rows are not contiguous, copied tile by tile, each [steps, rows_of_tile]. Where it lies,
+// every k would be on another page, and with a large power of two between them all of them in one set of the cache.
+template <class T, class A, class B, class M>
+LeftRows<M> copy_tiles(const Product<T, A, B>& p, int64_t begin, int64_t end, int64_t k, int64_t inner, M* to) {
+  constexpr int64_t together = int64_t(256) / rows_of_tile * rows_of_tile;
+  // Elements at a time: a few too many, which the next ones overwrite, where that makes a register.
+  constexpr int copied = (rows_of_tile + 3) / 4 * 4;
+  const int64_t next = steps_of<M>(inner) + apart_by<M> / rows_of_tile;
   for (int64_t i = begin; i < end; i += together)
     for (int64_t x = 0; x < inner; x += depth<M>)
-      for (int64_t t = i; t < smaller(i + together, end); t += tile_rows) {
+      for (int64_t t = i; t < smaller(i + together, end); t += rows_of_tile) {
         const A* from = p.a + t * p.a_row + (k + x) * p.a_col;
-        M* __restrict tile = to + (t - begin) * next + x / depth<M> * tile_rows;
+        M* __restrict tile = to + (t - begin) * next + x / depth<M> * rows_of_tile;
         __builtin_prefetch(from + 4 * p.a_col);
-        if (p.a_row == 1 && end - t >= tile_rows && inner - x >= depth<M>)
-          for (int r = 0; r < tile_rows; ++r) tile[r] = multiplicand<M>(from + r, p.a_col, depth<M>);
+        if (p.a_row == 1 && end - t >= copied && inner - x >= depth<M>)
+          for (int r = 0; r < copied; ++r) tile[r] = multiplicand<M>(from + r, p.a_col, depth<M>);
         else
-          for (int64_t r = 0; r < smaller(tile_rows, end - t); ++r)
+          for (int64_t r = 0; r < smaller(rows_of_tile, end - t); ++r)
             tile[r] = multiplicand<M>(from + r * p.a_row, p.a_col, inner - x);
       }
+  return {to, 1, rows_of_tile, next};
 }
 
 // Where the left operand lies as the tile takes it; nothing where it must be copied.
@@ -227,13 +264,12 @@ void multiply_wide(const Product<T, A, B>& p, T* sums) {
     });
     return;
   }
-  constexpr int64_t block = left_bytes / (max_steps * int64_t(sizeof(M))) / tile_rows * tile_rows;
-  M* copy = scratch<M>(left_scratch, round_up(smaller(block, p.rows), tile_rows) * left_next<M>(max_steps));
+  constexpr int64_t block = left_bytes / (max_steps * int64_t(sizeof(M))) / rows_of_tile * rows_of_tile;
+  M* copy = scratch<M>(left_scratch, round_up(smaller(block, p.rows), rows_of_tile) * (max_steps + apart_by<M>));
   for (int64_t begin = 0; begin < p.rows; begin += block) {
     const int64_t end = smaller(begin + block, p.rows);
     multiply_rows(p, b, begin, end, done, [&](int64_t k, int64_t inner) {
-      copy_left(p, begin, end, k, inner, copy);
-      return LeftRows<M>{copy, 1, tile_rows, left_next<M>(steps_of<M>(inner))};
+      return p.a_col == 1 ? copy_rows(p, begin, end, k, inner, copy) : copy_tiles(p, begin, end, k, inner, copy);
     });
   }
 }
@@ -241,7 +277,7 @@ void multiply_wide(const Product<T, A, B>& p, T* sums) {
 // For few columns: the transposed product, whose few rows are long, and back, a block of rows of c at a time.
 template <class T, class A, class B>
 void multiply_narrow(const Product<T, A, B>& p) {
-  constexpr int64_t block = group_panels * tile_cols<T>;
+  constexpr int64_t block = group_panels * cols_of_tile<T>;
   T* turned = scratch<T>(narrow_scratch, p.cols * block);
   for (int64_t i = 0; i < p.rows; i += block) {
     const int64_t rows = smaller(block, p.rows - i);
@@ -287,7 +323,7 @@ void sum_columns(const Product<T, A, B>& p, T* sums) {
 template <class T, class A, class B>
 void multiply(const Product<T, A, B>& p) {
   T* sums = clear_sums(p);
-  const bool narrow = p.cols <= tile_cols<T> / 2 && p.rows > p.cols;
+  const bool narrow = p.cols <= lanes<T> && p.rows > p.cols;
   if (narrow || p.rows == 0) sum_columns(p, sums);
   if (narrow) multiply_narrow(p);
   else multiply_wide(p, sums);

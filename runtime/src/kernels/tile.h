@@ -29,7 +29,8 @@ MESHRT_INLINE void fetch_tile(const T* c, int64_t c_row) {
 
 // Steps before the end of a tile's sum at which c, and what is wanted beside it, are brought into the first-level
 // cache: some thousand multiplications before they are wanted, but after most of b has passed through that cache.
-inline constexpr int64_t ending_steps = 1024 / (tile_rows * tile_vectors);
+template <int R, int V>
+inline constexpr int64_t ending_steps = 1024 / (R * V);
 
 // c [R, V registers] (+)= a · b over `inner` multiplicands of type M (multiplicand.h), held in registers; rows of b lie
 // b_row apart, rows of c c_row apart. b has multiplicands, or what becomes them as it is read. `beside`, a list with a
@@ -56,7 +57,7 @@ template <class T, int R, int V = tile_vectors, bool fetches = false, class M = 
   for (int r = 0; r < R; r += 4) rows[r / 4] = a.at + r * a.row;
   int64_t k = 0;
   for (int part = 0; part < 2; ++part) {
-    const int64_t end = part == 0 ? inner - ending_steps : inner;
+    const int64_t end = part == 0 ? inner - ending_steps<R, V> : inner;
     if (part == 1) {
       fetch_tile<T, R, V>(c, c_row);
       if (beside)
