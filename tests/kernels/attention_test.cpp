@@ -263,7 +263,7 @@ class AttentionKernel : public testing::Test {
     compare(p, "alike on all instruction sets");
 #if defined(__x86_64__)
     if constexpr (std::is_same_v<In, Bfloat16>) {
-      if (instruction_set() < InstructionSet::avx512_bf16) return;
+      if (supported_instruction_set() < InstructionSet::avx512_bf16) return;
       avx512_bf16::attention(s, p.forward());
       avx512_bf16::attention_backward(s, p.backward());
       compare(p, "by pairs");

@@ -92,7 +92,7 @@ TEST(Bfloat16, ByChanceWhatIsBf16InfiniteOrNotANumberStays) {
 using OfBfloat16 = Product<float, Bfloat16>;
 
 TEST(GemmOfBfloat16, PairsAreWithinTheRoundingOfTheSum) {
-  if (instruction_set() < InstructionSet::avx512_bf16) GTEST_SKIP() << "this CPU has no vdpbf16ps";
+  if (supported_instruction_set() < InstructionSet::avx512_bf16) GTEST_SKIP() << "this CPU has no vdpbf16ps";
   BothProducts<Bfloat16> both(2);
   for_shapes(both, [&] {
     both.narrow.epilogue = {};
@@ -112,7 +112,7 @@ TEST(GemmOfBfloat16, PairsAreWithinTheRoundingOfTheSum) {
 }
 
 TEST(GemmOfBfloat16, PairsDoNotDependOnHowRowsAndColumnsAreSplit) {
-  if (instruction_set() < InstructionSet::avx512_bf16) GTEST_SKIP() << "this CPU has no vdpbf16ps";
+  if (supported_instruction_set() < InstructionSet::avx512_bf16) GTEST_SKIP() << "this CPU has no vdpbf16ps";
   BothProducts<Bfloat16> both(3);
   for_shapes(both, [&] {
     both.wants_sum = false;

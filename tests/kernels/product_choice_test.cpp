@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/blas.h"
+#include "kernels/onednn.h"
 #include "meshrt/failure.h"
 
 namespace meshrt {
@@ -103,19 +104,28 @@ TEST(ProductChoice, EveryChoiceGivesTheProduct) {
       }
 }
 
+TEST(ProductChoice, LargeOnesOfBf16MayBeOneDnns) {
+  EXPECT_EQ(class_of(512, 1536, 384), ProductClass::matrix);
+  EXPECT_EQ(class_of(7, 4096, 4096), ProductClass::thin);
+  EXPECT_EQ(class_of(128, 128, 128), ProductClass::small);
+}
+
 TEST(ProductChoice, IsToldAsItIs) {
   const auto wanted = wanted_implementation();
   const std::string name = multiply_name();
-  if (wanted == Implementation::own) EXPECT_EQ(name.substr(0, 4), "own ");
+  if (wanted == Implementation::own || wanted == Implementation::onednn) EXPECT_EQ(name.substr(0, 4), "own ");
   else if (wanted == Implementation::openblas || instruction_set() == InstructionSet::portable)
     EXPECT_EQ(name.substr(0, 9), "openblas ");
   else EXPECT_EQ(name.substr(0, 7), "own avx");
   EXPECT_EQ(multiply_warning(), "");  // OpenBLAS is there
   const bool has_pairs = instruction_set() >= InstructionSet::avx512_bf16;
   const std::string bf16 = has_pairs ? ", bf16 by vdpbf16ps" : ", bf16 widened";
-  EXPECT_EQ(multiply_name({true, false}), name + bf16);
+  std::string library;
+  if (wanted == Implementation::onednn) library = ", products of bf16 " + onednn().name;
+  else if (!wanted && processor_has_amx() && onednn().has_amx) library = ", matrices of bf16 " + onednn().name;
+  EXPECT_EQ(multiply_name({true, false}), name + bf16 + library);
   EXPECT_EQ(multiply_name({false, true}), name + ", f16 widened");
-  EXPECT_EQ(multiply_name({true, true}), name + bf16 + ", f16 widened");
+  EXPECT_EQ(multiply_name({true, true}), name + bf16 + ", f16 widened" + library);
 }
 
 }  // namespace

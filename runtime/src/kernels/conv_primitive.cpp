@@ -85,10 +85,6 @@ auto key_of(const ConvShape& shape) {
 
 bool ConvShape::operator<(const ConvShape& other) const { return key_of(*this) < key_of(other); }
 
-DnnlMemory::DnnlMemory(const OneDnn& dnn, const dnnl::MemoryDesc& desc, const void* at) : dnn_(dnn) {
-  require_success(dnn.memory_create(&memory_, &desc, dnn.engine, const_cast<void*>(at)), "memory_create");
-}
-
 /// Null where there is none.
 dnnl::PrimitiveDesc ConvPrimitive::describe(const ConvShape& shape, ConvResult makes,
                                             dnnl::PrimitiveDesc forward) const {
@@ -101,7 +97,7 @@ dnnl::PrimitiveDesc ConvPrimitive::describe(const ConvShape& shape, ConvResult m
                 after = along(shape, &ConvShape::Dim::after);
   Numbers dilations = along(shape, &ConvShape::Dim::dilation);
   for (int64_t& dilation : dilations) --dilation;  // it counts what lies between
-  const auto wide = std::make_unique<dnnl::ConvolutionDesc>();
+  const auto wide = std::make_unique<dnnl::OpDesc>();
   const int64_t *s = strides.data(), *d = dilations.data(), *b = before.data(), *a = after.data();
   OneDnn::Status status = dnnl::success;
   switch (makes) {

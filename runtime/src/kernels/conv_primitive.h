@@ -21,20 +21,6 @@ struct ConvShape {
   bool operator<(const ConvShape&) const;
 };
 
-/// Memory that oneDNN reads or writes, as it calls it.
-class DnnlMemory {
- public:
-  DnnlMemory(const OneDnn& dnn, const dnnl::MemoryDesc& desc, const void* at);
-  ~DnnlMemory() { dnn_.memory_destroy(memory_); }
-  DnnlMemory(const DnnlMemory&) = delete;
-  DnnlMemory& operator=(const DnnlMemory&) = delete;
-  dnnl::Argument as(dnnl::Which which) const { return {which, memory_}; }
-
- private:
-  const OneDnn& dnn_;
-  dnnl::Memory memory_ = nullptr;
-};
-
 class ConvPrimitive {
  public:
   /// Null where oneDNN has no kernel of its own for the shape, but a generic one.

@@ -12,18 +12,19 @@
 #include "meshrt/profile.h"
 #include "meshrt/threads.h"
 #include "product_choice.h"
+#include "product_onednn.h"
 
 namespace meshrt {
 namespace {
 
-struct Found {
+struct FoundBlas {
   std::unique_ptr<const Blas> library;
   std::string why_not;  ///< when there is none
 };
 
-Found find_blas() {
+FoundBlas find_blas() {
   try {
-    Found found;
+    FoundBlas found;
     found.library = std::make_unique<const Blas>();
     return found;
   } catch (const Failure& failure) {
@@ -33,8 +34,8 @@ Found find_blas() {
   }
 }
 
-const Found& blas() {
-  static const Found found = find_blas();
+const FoundBlas& blas() {
+  static const FoundBlas found = find_blas();
   return found;
 }
 
@@ -56,8 +57,39 @@ const Blas* library_for(const Product<T>& p) {
   static const bool possible = may_use_blas();
   if (!possible || !p.rows || !p.cols || !p.inner) return nullptr;
   static const std::optional<Implementation> wanted = wanted_implementation();
-  if (wanted.value_or(fastest<T>(instruction_set(), class_of(p))) == Implementation::own) return nullptr;
+  if (wanted.value_or(fastest<T>(instruction_set(), class_of(p))) != Implementation::openblas) return nullptr;
   return blas().library.get();
+}
+
+struct FoundOneDnn {
+  const OneDnn* library = nullptr;
+  std::string why_not;  ///< when it is not there, and would be used
+};
+
+/// oneDNN is used for the processor's AMX alone, unless it is asked for.
+FoundOneDnn find_onednn() {
+  const auto wanted = wanted_implementation();
+  if (wanted ? *wanted != Implementation::onednn : !processor_has_amx()) return {};
+  try {
+    return {wanted || onednn().has_amx ? &onednn() : nullptr, ""};
+  } catch (const Failure& failure) {
+    if (!wanted) return {nullptr, failure.what()};
+    throw Failure(Cause::environment, std::string("MESHRT_GEMM=onednn, but ") + failure.what() +
+                                          "; install libdnnl2 or leave MESHRT_GEMM out");
+  }
+}
+
+const FoundOneDnn& onednn_for_products() {
+  static const FoundOneDnn found = find_onednn();
+  return found;
+}
+
+/// oneDNN, where it is to run this product; null: our own kernels.
+const OneDnn* library_for(const Product<float, Bfloat16>& p) {
+  static const OneDnn* const library = onednn_for_products().library;
+  static const bool is_asked_for = wanted_implementation().has_value();
+  if (!library || !p.inner) return nullptr;
+  return is_asked_for || class_of(p.rows, p.cols, p.inner) == ProductClass::matrix ? library : nullptr;
 }
 
 template <class T, class A = T, class B = A>
@@ -71,9 +103,9 @@ Kernel<T, A, B> own_multiply() {
 #endif
   return choose<Kernel<T, A, B>>(MESHRT_VARIANTS(multiply<T, A, B>));
 }
-template <class T>
-Kernel<T> own_complete() {
-  return choose<Kernel<T>>(MESHRT_VARIANTS(complete<T>));
+template <class T, class A, class B>
+Kernel<T, A, B> own_complete() {
+  return choose<Kernel<T, A, B>>(MESHRT_VARIANTS(complete<T, A, B>));
 }
 
 /// With c, and what lies like it, and the bias moved on.
@@ -124,6 +156,20 @@ void multiply_shared(const Product<T, A, B>& p, Kernel<T, A, B> multiply) {
   share(p.rows, least_rows, [&](int64_t begin, int64_t end) { multiply(rows_of(p, begin, end)); });
 }
 
+/// Has a library make the sums of the product, where one is to.
+template <class T, class A, class B>
+bool library_multiplies(const Product<T, A, B>& p) {
+  if constexpr (std::is_same_v<A, Bfloat16> && std::is_same_v<B, Bfloat16>) {
+    const OneDnn* library = library_for(p);
+    return library && multiply_onednn(*library, p);
+  } else if constexpr (std::is_same_v<T, A> && std::is_same_v<T, B>) {
+    const Blas* library = library_for(p);
+    return library && library->multiply(p);
+  } else {
+    return false;
+  }
+}
+
 }  // namespace
 
 template <class T, class A, class B>
@@ -132,11 +178,10 @@ void multiply(const Product<T, A, B>& p) {
     return TraceLabel{"product " + std::to_string(p.rows) + " x " + std::to_string(p.inner) + " x " +
                       std::to_string(p.cols)};
   });
-  if constexpr (std::is_same_v<T, A> && std::is_same_v<T, B>)
-    if (const Blas* library = library_for(p); library && library->multiply(p)) {
-      static const Kernel<T> complete = own_complete<T>();
-      return complete(p);
-    }
+  if (library_multiplies(p)) {
+    static const Kernel<T, A, B> complete = own_complete<T, A, B>();
+    return complete(p);
+  }
   static const Kernel<T, A, B> multiply = own_multiply<T, A, B>();
   multiply_shared(p, multiply);
 }
@@ -177,15 +222,22 @@ std::string name_of_wide() {
   std::string own = std::string("own ") + choose<const char*>("portable", "avx2", "avx512");
   if (!may_use_blas() || !blas().library) return own;
   const std::string library = "openblas " + blas().library->core();
-  const bool all = wanted_implementation() || instruction_set() == InstructionSet::portable;
+  const bool all = wanted_implementation() == Implementation::openblas || instruction_set() == InstructionSet::portable;
   return all ? library : own + ", matrices without an epilogue " + library;
 }
 
 }  // namespace
 
-std::string multiply_name(Narrow narrow) { return name_of_wide() + text_of(narrow, "by vdpbf16ps"); }
+std::string multiply_name(Narrow narrow) {
+  const OneDnn* const library = narrow.bf16 ? onednn_for_products().library : nullptr;
+  return name_of_wide() + text_of(narrow, "by vdpbf16ps") +
+         (library ? (wanted_implementation() ? ", products of bf16 " : ", matrices of bf16 ") + library->name : "");
+}
 
-std::string multiply_warning() {
+std::string multiply_warning(Narrow narrow) {
+  if (narrow.bf16 && !onednn_for_products().why_not.empty())
+    return "products of bf16 could be several times faster by this processor's AMX, which we have oneDNN use, and " +
+           onednn_for_products().why_not + "; install libdnnl2";
   if (instruction_set() != InstructionSet::portable || !may_use_blas() || blas().library) return "";
   return "products run a hundred times slower than they could: this processor has no fused multiply-add that our "
          "kernels could use, and " +

@@ -330,8 +330,8 @@ void multiply(const Product<T, A, B>& p) {
   store_sums(p, sums);
 }
 
-template <class T>
-void complete(const Product<T>& p) {
+template <class T, class A, class B>
+void complete(const Product<T, A, B>& p) {
   T* sums = clear_sums(p);
   sum_columns(p, sums);
   store_sums(p, sums);
@@ -348,6 +348,7 @@ template void multiply(const Product<float, float, Float16>&);
 template void multiply(const Product<float, Float16, float>&);
 template void complete(const Product<float>&);
 template void complete(const Product<double>&);
+template void complete(const Product<float, Bfloat16>&);
 #endif
 template void multiply(const Product<float, Bfloat16>&);
 

@@ -8,8 +8,8 @@ namespace meshrt {
   namespace isa {                                                        \
   template <class T, class A, class B = A>                               \
   void multiply(const Product<T, A, B>& product);                        \
-  template <class T>                                                     \
-  void complete(const Product<T>& product);                              \
+  template <class T, class A = T, class B = A>                           \
+  void complete(const Product<T, A, B>& product);                        \
   extern template void multiply(const Product<float>&);                  \
   extern template void multiply(const Product<double>&);                 \
   extern template void multiply(const Product<float, Bfloat16>&);        \
@@ -20,6 +20,7 @@ namespace meshrt {
   extern template void multiply(const Product<float, Float16, float>&);  \
   extern template void complete(const Product<float>&);                  \
   extern template void complete(const Product<double>&);                 \
+  extern template void complete(const Product<float, Bfloat16>&);        \
   }
 
 // multiply: the whole product. complete: what belongs to it but for the sum itself, which c already holds.

@@ -1,5 +1,5 @@
 // instruction_set.h: the choice among the variants of a kernel, one an instruction set, by what this machine has.
-// MESHRT_ISA_LEVEL=portable|avx2|avx512|avx512_bf16 in the environment lowers it, for tests.
+// MESHRT_ISA_LEVEL=portable|avx2|avx512|avx512_bf16 in the environment chooses another one that it has, for tests.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,9 +10,15 @@ namespace meshrt {
 
 enum class InstructionSet : uint8_t { portable, avx2, avx512, avx512_bf16 };  // the last for bf16 alone
 
-/// The best set that this machine has and the environment allows. Throws Failure for a level that is unknown or
-/// missing.
+/// The best set that this machine has.
+InstructionSet supported_instruction_set();
+
+/// The set whose kernels run: the fastest that this machine has, or the environment's. Throws Failure for a level that
+/// is unknown or missing.
 InstructionSet instruction_set();
+
+/// Whether the processor has a unit for products of bf16 (AMX), which the system may yet forbid.
+bool processor_has_amx();
 
 /// What becomes of numbers of 16 bits that are multiplied: ", bf16 widened, f16 widened" to f32, or of bf16 what
 /// `by_pairs` says, where there is an instruction for pairs of it.

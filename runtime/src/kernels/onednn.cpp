@@ -20,7 +20,7 @@ struct Version {
 };
 constexpr unsigned alone = 1, by_openmp = 2;  // of cpu_runtime
 
-constexpr int avx = 0x3, avx2 = 0x7, out_of_memory = 1;
+constexpr int avx = 0x3, avx2 = 0x7, avx512_amx = 0x3e7, out_of_memory = 1;
 
 std::string name_of_set(int set) {
   switch (set) {
@@ -31,7 +31,7 @@ std::string name_of_set(int set) {
     case 0x27: return "avx512";
     case 0x67: return "avx512_vnni";
     case 0xe7: return "avx512_bf16";
-    case 0x3e7: return "avx512_amx";
+    case avx512_amx: return "avx512_amx";
     default: return fmt::format("{:#x}", set);
   }
 }
@@ -69,7 +69,13 @@ OneDnn open_onednn() {
   find("dnnl_dilated_convolution_forward_desc_init", dnn.dilated_convolution_forward_desc_init);
   find("dnnl_dilated_convolution_backward_data_desc_init", dnn.dilated_convolution_backward_data_desc_init);
   find("dnnl_dilated_convolution_backward_weights_desc_init", dnn.dilated_convolution_backward_weights_desc_init);
+  find("dnnl_matmul_desc_init", dnn.matmul_desc_init);
   find("dnnl_primitive_attr_create", dnn.primitive_attr_create);
+  find("dnnl_primitive_attr_destroy", dnn.primitive_attr_destroy);
+  find("dnnl_primitive_attr_set_post_ops", dnn.primitive_attr_set_post_ops);
+  find("dnnl_post_ops_create", dnn.post_ops_create);
+  find("dnnl_post_ops_append_sum", dnn.post_ops_append_sum);
+  find("dnnl_post_ops_destroy", dnn.post_ops_destroy);
   find("dnnl_primitive_attr_set_scratchpad_mode", dnn.primitive_attr_set_scratchpad_mode);
   find("dnnl_primitive_desc_create", dnn.primitive_desc_create);
   find("dnnl_primitive_desc_query", dnn.primitive_desc_query);
@@ -90,8 +96,9 @@ OneDnn open_onednn() {
                   "primitive_attr_set_scratchpad_mode");
   int (*get_effective_cpu_isa)() = nullptr;
   find("dnnl_get_effective_cpu_isa", get_effective_cpu_isa);
-  dnn.name =
-      fmt::format("oneDNN {}.{}.{} {}", found.major, found.minor, found.patch, name_of_set(get_effective_cpu_isa()));
+  const int set = get_effective_cpu_isa();
+  dnn.has_amx = set == avx512_amx;
+  dnn.name = fmt::format("oneDNN {}.{}.{} {}", found.major, found.minor, found.patch, name_of_set(set));
   return dnn;
 }
 
@@ -109,6 +116,10 @@ dnnl::Stream OneDnn::stream() const {
   };
   static thread_local const Mine mine(*this);
   return mine.stream;
+}
+
+DnnlMemory::DnnlMemory(const OneDnn& dnn, const dnnl::MemoryDesc& desc, const void* at) : dnn_(dnn) {
+  require_success(dnn.memory_create(&memory_, &desc, dnn.engine, const_cast<void*>(at)), "memory_create");
 }
 
 const OneDnn& onednn() {

@@ -59,8 +59,9 @@ std::optional<Implementation> wanted_implementation() {
   const std::string wanted = name ? name : "";
   if (wanted == "own") return Implementation::own;
   if (wanted == "openblas") return Implementation::openblas;
+  if (wanted == "onednn") return Implementation::onednn;
   if (!wanted.empty())
-    throw Failure(Cause::environment, "MESHRT_GEMM is `" + wanted + "`; it may be `own` or `openblas`");
+    throw Failure(Cause::environment, "MESHRT_GEMM is `" + wanted + "`; it may be `own`, `openblas` or `onednn`");
   return std::nullopt;
 }
 

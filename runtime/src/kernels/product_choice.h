@@ -1,4 +1,5 @@
-// product_choice.h: which implementation runs a product: our own kernels (gemm_kernel.h) or OpenBLAS (blas.h).
+// product_choice.h: which implementation runs a product: our own kernels (gemm_kernel.h), OpenBLAS (blas.h), or, of two
+// of bf16, oneDNN (product_onednn.h).
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -8,7 +9,7 @@
 
 namespace meshrt {
 
-enum class Implementation : uint8_t { own, openblas };
+enum class Implementation : uint8_t { own, openblas, onednn };
 
 /// Kinds of products whose best implementation may differ.
 enum class ProductClass : uint8_t {
@@ -18,14 +19,19 @@ enum class ProductClass : uint8_t {
   matrix,
 };
 
+/// The class by its extents alone.
+inline ProductClass class_of(int64_t rows, int64_t cols, int64_t inner) {
+  constexpr int64_t thin = 8, few = int64_t{4} << 20;
+  if (rows < thin || cols < thin) return ProductClass::thin;
+  return rows * cols < few / inner ? ProductClass::small : ProductClass::matrix;
+}
+
 template <class T>
 ProductClass class_of(const Product<T>& product) {
-  constexpr int64_t thin = 8, few = int64_t{4} << 20;
   const Epilogue<T>& f = product.epilogue;
   if (f.scale != 1 || f.bias || f.slope || f.activation != Activation::none || f.times || f.plus || product.column_sum)
     return ProductClass::with_epilogue;
-  if (product.rows < thin || product.cols < thin) return ProductClass::thin;
-  return product.rows * product.cols < few / product.inner ? ProductClass::small : ProductClass::matrix;
+  return class_of(product.rows, product.cols, product.inner);
 }
 
 /// The table: what is fastest where OpenBLAS is there.
@@ -36,7 +42,7 @@ Implementation fastest<float>(InstructionSet level, ProductClass shape);
 template <>
 Implementation fastest<double>(InstructionSet level, ProductClass shape);
 
-/// What MESHRT_GEMM asks for; nothing: the table. Throws Failure for another word than `own` and `openblas`.
+/// What MESHRT_GEMM asks for; nothing: the table. Throws Failure for a word that is no implementation.
 std::optional<Implementation> wanted_implementation();
 
 }  // namespace meshrt

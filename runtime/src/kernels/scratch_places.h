@@ -15,7 +15,8 @@ enum ScratchPlace {
   conv_patch_scratch,
   conv_weights_scratch,
   conv_result_scratch,
-  conv_library_scratch
+  conv_library_scratch,
+  onednn_product_scratch
 };
 
 }  // namespace meshrt

@@ -1,0 +1,75 @@
+// Products of bf16 by oneDNN, on whatever set of instructions it finds here: beside f64, and on several threads.
+#include "kernels/product_onednn.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "meshrt/failure.h"
+#include "meshrt/threads.h"
+#include "narrow_products.h"
+
+namespace meshrt {
+namespace {
+
+class ProductByOneDnn : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      dnn = &onednn();
+    } catch (const Failure& failure) {
+      GTEST_SKIP() << failure.what();
+    }
+  }
+
+  const OneDnn* dnn = nullptr;
+};
+
+TEST_F(ProductByOneDnn, IsWithinTheRoundingOfTheSumOrLeftToUs) {
+  BothProducts<Bfloat16> both(6);
+  int made = 0, left = 0;
+  for_shapes(both, [&] {
+    const Product<float, Bfloat16>& p = both.narrow;
+    const Product<float> wide = both.wide();
+    bool done = false;
+    const std::vector<float> before = both.run(p, [](const auto&) {}),
+                             got = both.run(p, [&](const auto&product) { done = multiply_onednn(*dnn, product); });
+    const bool has_unit_strides = (p.a_row == 1 || p.a_col == 1) && (p.b_row == 1 || p.b_col == 1);
+    ++(done ? made : left);
+    if (!done) {
+      ASSERT_EQ(got, before);
+      return;
+    }
+    ASSERT_TRUE(has_unit_strides);
+    const double last_places = 0x1p-23 * std::sqrt(static_cast<double>(p.inner + 4));
+    for (int64_t i = 0; i < p.rows; ++i)
+      for (int64_t j = 0; j < p.cols; ++j) {
+        const auto [value, magnitude] = both.exact(wide, i, j);
+        ASSERT_NEAR(got[static_cast<size_t>(i * p.c_row + j)], value, last_places * magnitude)
+            << p.rows << " x " << p.inner << " x " << p.cols;
+      }
+  });
+  EXPECT_GT(made, 300);
+  EXPECT_GT(left, 300);  // of those above five in nine have an operand without a unit stride
+}
+
+TEST_F(ProductByOneDnn, HasTheSameBitsOnSeveralThreads) {
+  for (const auto& [rows, cols, inner] : std::vector<std::array<int64_t, 3>>{{70, 1500, 96}, {33, 513, 40}}) {
+    BothProducts<Bfloat16> both(7);
+    both.make(rows, cols, inner);
+    Product<float, Bfloat16> p = both.narrow;
+    p.a_row = inner, p.a_col = 1, p.b_row = cols, p.b_col = 1;
+    std::vector<float> first;
+    for (const int count : {1, 2, 3, 4, 7}) {
+      const Threads threads(count);
+      const std::vector<float> now = both.run(p, [&](const auto& product) { multiply_onednn(*dnn, product); });
+      if (first.empty()) first = now;
+      EXPECT_EQ(now, first) << count << " threads";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace meshrt
