@@ -145,14 +145,6 @@ void fetch_c(const Product<T, A, B>& p, int64_t i, int64_t end, int64_t j, int64
       __builtin_prefetch(p.c + (i + r) * p.c_row + j + x);
 }
 
-// Rows of the left operand for one stretch of the inner extent: a tile of them as in Left, tile i begins i * next
-// further.
-template <class M>
-struct LeftRows {
-  const M* at;
-  int64_t row, col, next;
-};
-
 // The product for rows [begin, end) of a and columns `first` .. of b. left_of(k, inner) says where these rows lie for
 // the columns k .. of a.
 template <class T, class A, class B, class M, class LeftOf>
@@ -166,7 +158,7 @@ void multiply_rows(const Product<T, A, B>& p, const Right<T, B, M>& b, int64_t b
   for (int64_t k = 0; k == 0 || k < p.inner; k += chunk) {
     const int64_t inner = smaller(chunk, p.inner - k), steps = steps_of<M>(inner);
     const bool follows = !plain && k + inner == p.inner, accumulate = k > 0 || p.accumulate;
-    const LeftRows<M> a = left_of(k, inner);
+    const Left<M> a = left_of(k, inner);
     for (int64_t j = first; j < p.cols; j += group) {
       poll();
       const int64_t past = smaller(j + group, p.cols);
@@ -178,7 +170,7 @@ void multiply_rows(const Product<T, A, B>& p, const Right<T, B, M>& b, int64_t b
       Prefetch<T, A, B, M> next(b, k, chunk, j, past, p);
       for (int64_t i = begin; i < end; i += rows_of_tile) {
         const int64_t rows = smaller(rows_of_tile, end - i);
-        const Left<M> here = {a.at + (i - begin) * a.next, a.row, a.col};
+        const Left<M> here = {a.at + (i - begin) * a.row, a.row, a.col};
         for (int64_t q = j; q < past; q += width) {
           next.step();
           const int64_t cols = smaller(width, past - q);
@@ -197,56 +189,55 @@ void multiply_rows(const Product<T, A, B>& p, const Right<T, B, M>& b, int64_t b
   }
 }
 
-// A row or tile of a copy begins so much further than it is long, lest all of them meet in one set of the cache.
+// A row of a copy begins so much further than it is long, lest all of them meet in one set of the cache.
 template <class M>
 inline constexpr int64_t apart_by = line_bytes / int64_t(sizeof(M));
 
-// Rows begin .. of a, whose elements are neighbours but not multiplicands, columns k .., copied row by row.
-template <class T, class A, class B, class M>
-LeftRows<M> copy_rows(const Product<T, A, B>& p, int64_t begin, int64_t end, int64_t k, int64_t inner, M* to) {
-  constexpr int n = lanes<M>;
-  const int64_t next = steps_of<M>(inner) + apart_by<M>;
-  for (int64_t i = begin; i < end; ++i, to += next) {
-    const A* from = p.a + i * p.a_row + k;
-    int64_t x = 0;
-    if constexpr (depth<M> == 1)
-      for (; x + n <= inner; x += n) multiplicands<n>(from + x, 1, inner - x, to + x);
-    for (; x < inner; x += depth<M>) to[x / depth<M>] = multiplicand<M>(from + x, 1, inner - x);
+// A register of multiplicands of rows that are neighbours, whose columns lie a_col apart.
+template <class M, class A>
+MESHRT_INLINE Vector<M> load_column(const A* at, [[maybe_unused]] int64_t a_col) {
+  if constexpr (depth<M> == 1) {
+    return load_as<M>(at);
+  } else {
+    Halves first, second;
+    __builtin_memcpy(&first, at, sizeof first);
+    __builtin_memcpy(&second, at + a_col, sizeof second);
+    return __builtin_convertvector(first, Vector<M>) | (__builtin_convertvector(second, Vector<M>) << 16);
   }
-  return {to - (end - begin) * next, next, 1, next};
 }
 
-// The same of an `a` whose rows are not contiguous, copied tile by tile, each [steps, rows_of_tile]. Where it lies,
-// every k would be on another page, and with a large power of two between them all of them in one set of the cache.
+// Rows begin .. of a, columns k .., as rows of multiplicands: where rows are not contiguous, every k would be on
+// another page, and with a large power of two between them all of them in one set of the cache.
 template <class T, class A, class B, class M>
-LeftRows<M> copy_tiles(const Product<T, A, B>& p, int64_t begin, int64_t end, int64_t k, int64_t inner, M* to) {
-  constexpr int64_t together = int64_t(256) / rows_of_tile * rows_of_tile;
-  // Elements at a time: a few too many, which the next ones overwrite, where that makes a register.
-  constexpr int copied = (rows_of_tile + 3) / 4 * 4;
-  const int64_t next = steps_of<M>(inner) + apart_by<M> / rows_of_tile;
-  for (int64_t i = begin; i < end; i += together)
-    for (int64_t x = 0; x < inner; x += depth<M>)
-      for (int64_t t = i; t < smaller(i + together, end); t += rows_of_tile) {
-        const A* from = p.a + t * p.a_row + (k + x) * p.a_col;
-        M* __restrict tile = to + (t - begin) * next + x / depth<M> * rows_of_tile;
-        __builtin_prefetch(from + 4 * p.a_col);
-        if (p.a_row == 1 && end - t >= copied && inner - x >= depth<M>)
-          for (int r = 0; r < copied; ++r) tile[r] = multiplicand<M>(from + r, p.a_col, depth<M>);
-        else
-          for (int64_t r = 0; r < smaller(rows_of_tile, end - t); ++r)
-            tile[r] = multiplicand<M>(from + r * p.a_row, p.a_col, inner - x);
-      }
-  return {to, 1, rows_of_tile, next};
+Left<M> copy_left(const Product<T, A, B>& p, int64_t begin, int64_t end, int64_t k, int64_t inner, M* to) {
+  constexpr int n = lanes<M>;
+  const int64_t steps = steps_of<M>(inner), next = steps + apart_by<M>, rows = end - begin;
+  const A* from = p.a + begin * p.a_row + k * p.a_col;
+  const auto one = [&](const A* at, int64_t left) { return multiplicand<M>(at, p.a_col, left); };
+  if (p.a_row == 1 && inner % depth<M> == 0) {
+    transpose(
+        from, depth<M> * p.a_col, steps, rows, to, next, [&](const A* at) { return load_column<M>(at, p.a_col); },
+        [&](const A* at) { return one(at, depth<M>); });
+  } else {
+    for (int64_t i = 0; i < rows; ++i) {
+      const A* const row = from + i * p.a_row;
+      int64_t x = 0;
+      if constexpr (depth<M> == 1)
+        for (; p.a_col == 1 && x + n <= inner; x += n) store(to + i * next + x, load_as<M>(row + x));
+      for (; x < inner; x += depth<M>) to[i * next + x / depth<M>] = one(row + x * p.a_col, inner - x);
+    }
+  }
+  return {to, next, 1};
 }
 
 // Where the left operand lies as the tile takes it; nothing where it must be copied.
 template <class M, class T, class A, class B>
-LeftRows<M> left_in_place(const Product<T, A, B>& p) {
+Left<M> left_in_place(const Product<T, A, B>& p) {
   if constexpr (std::is_same_v<M, A>) {
-    if (p.a_col == 1 || p.cols <= 2 * tile_cols<T>) return {p.a, p.a_row, p.a_col, p.a_row};
+    if (p.a_col == 1 || p.cols <= 2 * tile_cols<T>) return {p.a, p.a_row, p.a_col};
   } else if constexpr (depth<M> > 1) {
     if (p.a_col == 1 && p.a_row % depth<M> == 0 && p.inner % depth<M> == 0)
-      return {reinterpret_cast<const M*>(p.a), p.a_row / depth<M>, 1, p.a_row / depth<M>};
+      return {reinterpret_cast<const M*>(p.a), p.a_row / depth<M>, 1};
   }
   return {};
 }
@@ -258,9 +249,9 @@ void multiply_wide(const Product<T, A, B>& p, T* sums) {
   const int64_t done = multiply_few_rows(p);
   if (done && sums) b.add_sums(0, p.inner, 0, done);
   if (done == p.cols && p.cols > 0) return;
-  if (const LeftRows<M> a = left_in_place<M>(p); a.at) {
+  if (const Left<M> a = left_in_place<M>(p); a.at) {
     multiply_rows(p, b, 0, p.rows, done, [&](int64_t k, int64_t) {
-      return LeftRows<M>{a.at + k / depth<M> * a.col, a.row, a.col, a.next};
+      return Left<M>{a.at + k / depth<M> * a.col, a.row, a.col};
     });
     return;
   }
@@ -268,9 +259,8 @@ void multiply_wide(const Product<T, A, B>& p, T* sums) {
   M* copy = scratch<M>(left_scratch, round_up(smaller(block, p.rows), rows_of_tile) * (max_steps + apart_by<M>));
   for (int64_t begin = 0; begin < p.rows; begin += block) {
     const int64_t end = smaller(begin + block, p.rows);
-    multiply_rows(p, b, begin, end, done, [&](int64_t k, int64_t inner) {
-      return p.a_col == 1 ? copy_rows(p, begin, end, k, inner, copy) : copy_tiles(p, begin, end, k, inner, copy);
-    });
+    multiply_rows(p, b, begin, end, done,
+                  [&](int64_t k, int64_t inner) { return copy_left(p, begin, end, k, inner, copy); });
   }
 }
 
