@@ -32,6 +32,12 @@ MESHRT_INLINE void fetch_tile(const T* c, int64_t c_row) {
 template <int R, int V>
 inline constexpr int64_t ending_steps = 1024 / (R * V);
 
+// A number that the compiler knows.
+template <int64_t number>
+struct Constant {
+  MESHRT_INLINE constexpr operator int64_t() const { return number; }
+};
+
 // c [R, V registers] (+)= a · b over `inner` multiplicands of type M (multiplicand.h), held in registers; rows of b lie
 // b_row apart, rows of c c_row apart. b has multiplicands, or what becomes them as it is read. `beside`, a list with a
 // null at its end, are arrays whose elements at the places of c are wanted when the tile is whole. Where it `fetches`,
@@ -55,34 +61,39 @@ template <class T, int R, int V = tile_vectors, bool fetches = false, class M = 
   const M* rows[(R + 3) / 4];
 #pragma GCC unroll 4
   for (int r = 0; r < R; r += 4) rows[r / 4] = a.at + r * a.row;
-  int64_t k = 0;
-  for (int part = 0; part < 2; ++part) {
-    const int64_t end = part == 0 ? inner - ending_steps<R, V> : inner;
-    if (part == 1) {
-      fetch_tile<T, R, V>(c, c_row);
-      if (beside)
-        for (; *beside; ++beside) fetch_tile<T, R, V>(*beside, c_row);
-    }
-#pragma GCC unroll 2
-    for (; k < end; ++k, b += high * b_row) {
-      Vector<M> line[V];
-      load_step<M>(b, b_row, line);
-      if constexpr (fetches)
-#pragma GCC unroll 2
-        for (int i = 0; i < high; ++i)
-#pragma GCC unroll 8
-          for (int l = 0; l < lines; ++l)
-            __builtin_prefetch(b + i * b_row + ahead + l * (line_bytes / int(sizeof(B))), 0, 2);
-#pragma GCC unroll 16
-      for (int r = 0; r < R; ++r) {
-        const Vector<M> x = splat(read_as<M>(rows[r / 4] + (r % 4) * a.row));
-#pragma GCC unroll 8
-        for (int v = 0; v < V; ++v) sum[r][v] = fma(x, line[v], sum[r][v]);
+  const auto add_up = [&](auto col_of_a, auto row_of_b) __attribute__((always_inline)) {
+    int64_t k = 0;
+    for (int part = 0; part < 2; ++part) {
+      const int64_t end = part == 0 ? inner - ending_steps<R, V> : inner;
+      if (part == 1) {
+        fetch_tile<T, R, V>(c, c_row);
+        if (beside)
+          for (; *beside; ++beside) fetch_tile<T, R, V>(*beside, c_row);
       }
 #pragma GCC unroll 4
-      for (int r = 0; r < R; r += 4) rows[r / 4] += a.col;
+      for (; k < end; ++k, b += high * row_of_b) {
+        Vector<M> line[V];
+        load_step<M>(b, row_of_b, line);
+        if constexpr (fetches)
+#pragma GCC unroll 2
+          for (int i = 0; i < high; ++i)
+#pragma GCC unroll 8
+            for (int l = 0; l < lines; ++l)
+              __builtin_prefetch(b + i * row_of_b + ahead + l * (line_bytes / int(sizeof(B))), 0, 2);
+#pragma GCC unroll 16
+        for (int r = 0; r < R; ++r) {
+          const Vector<M> x = splat(read_as<M>(rows[r / 4] + (r % 4) * a.row));
+#pragma GCC unroll 8
+          for (int v = 0; v < V; ++v) sum[r][v] = fma(x, line[v], sum[r][v]);
+        }
+#pragma GCC unroll 4
+        for (int r = 0; r < R; r += 4) rows[r / 4] += col_of_a;
+      }
     }
-  }
+  };
+  // Where these are constants, as they mostly are, addresses cost no instructions of their own.
+  if (a.col == 1 && b_row == V * n) add_up(Constant<1>(), Constant<V * n>());
+  else add_up(a.col, b_row);
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
