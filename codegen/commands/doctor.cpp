@@ -9,7 +9,10 @@
 
 #include "codegen/commands/command.h"
 #include "codegen/commands/doctor/findings.h"
+#include "codegen/commands/measure/host.h"
 #include "codegen/commands/options.h"
+#include "codegen/commands/write_file.h"
+#include "meshrt/tune.h"
 
 namespace mesh {
 
@@ -58,20 +61,53 @@ int examine(const OutputOptions& output) {
   return able ? exit_ok : exit_run;
 }
 
+nlohmann::json json_of(const meshrt::TunedRow& row) {
+  nlohmann::json ratio = row.ratio > 0 ? nlohmann::json(row.ratio) : nlohmann::json();
+  return {{"type", row.type}, {"class", row.shape}, {"chosen", row.chosen}, {"ratio", ratio}};
+}
+
+/// Measures which implementation multiplies matrices fastest here, and writes the table.
+int tune(const std::string& file, const OutputOptions& output) {
+  write_file(file, "");  // where that fails, it does before anything is measured
+  const auto rows = meshrt::tune_products([&](const meshrt::TunedRow& row) {
+    if (output.json) return;
+    const std::string ratio = row.ratio > 0 ? fmt::format("{:.2f}", row.ratio) : "there is nothing else";
+    fmt::print("{:<4} {:<13} {:<8} {}\n", row.type, row.shape, row.chosen, ratio);
+    std::fflush(stdout);
+  });
+  write_file(file, text_of(rows, cpu_model()));
+  if (output.json) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const meshrt::TunedRow& row : rows) list.push_back(json_of(row));
+    fmt::print("{}\n", nlohmann::json{{"schema", 1}, {"file", file}, {"rows", list}}.dump(2));
+  } else {
+    const std::string named = file.find('/') == std::string::npos ? "./" + file : file;
+    fmt::print("wrote {}: programs keep to it with MESHRT_GEMM={}\n", file, named);
+  }
+  return exit_ok;
+}
+
 }  // namespace
 
 Command doctor_command() {
-  return {"doctor",
-          "look at what this machine has for building and running",
-          "`note`: works, with less speed or comfort; `missing`: programs cannot be built or started.\n"
-          "Exit code 0: nothing is missing; 3: something is.",
-          {{"meshc doctor", "processors, memory, network, compiler, launchers; what to do about each"},
-           {"meshc doctor --json", "the same for a program"}},
-          [](CLI::App& app) -> std::function<int()> {
-            auto output = std::make_shared<OutputOptions>();
-            output->declare(app, true);
-            return [output] { return examine(*output); };
-          }};
+  return {
+      "doctor",
+      "look at what this machine has for building and running",
+      "`note`: works, with less speed or comfort; `missing`: programs cannot be built or started.\n"
+      "Exit code 0: nothing is missing; 3: something is.",
+      {{"meshc doctor", "processors, memory, network, compiler, launchers; what to do about each"},
+       {"meshc doctor --json", "the same for a program"},
+       {"meshc doctor --tune here.table", "who multiplies matrices fastest here; MESHRT_GEMM=./here.table uses it"}},
+      [](CLI::App& app) -> std::function<int()> {
+        auto output = std::make_shared<OutputOptions>();
+        auto file = std::make_shared<std::string>();
+        output->declare(app, true);
+        app.add_option("--tune", *file,
+                       "measure for some seconds which of our kernels, OpenBLAS and oneDNN is the fastest for which "
+                       "matrix products, and write that to a file, which MESHRT_GEMM may name")
+            ->type_name("FILE");
+        return [output, file] { return file->empty() ? examine(*output) : tune(*file, *output); };
+      }};
 }
 
 }  // namespace mesh

@@ -481,6 +481,25 @@ def check_slurm(report, gpt):
     report.true("slurm: no second option", "has characters" in execute(meshc(), "slurm", gpt, "--partition", "all --exclusive", code=2).stderr)
 
 
+def check_tuning(report, folder):
+    """`doctor --tune` writes a table by which programs multiply, where MESHRT_GEMM names it."""
+    table = f"{folder}/here.table"
+    rows = json.loads(execute(meshc(), "doctor", "--tune", table, "--json").stdout)["rows"]
+    kinds = {(kind, shape) for kind in ("f32", "f64", "bf16") for shape in ("with_epilogue", "thin", "small", "matrix")} | {("bf16", "in_pairs")}
+    report.true("doctor --tune: a row of each type and class", {(row["type"], row["class"]) for row in rows} == kinds and len(rows) == 13, rows)
+    with open(table) as file:
+        written = [line.split()[:3] for line in file if not line.startswith("#")]
+    report.true("doctor --tune: the file has the same", written == [[row["type"], row["class"], row["chosen"]] for row in rows], written)
+    said = execute(meshc(), "doctor", env={"MESHRT_GEMM": table}).stdout
+    report.true("doctor: products by the table", re.search(r"products here: own .*, by table [0-9a-f]{8}\n", said), said)
+    other = f"{folder}/other.table"
+    with open(table) as file, open(other, "w") as to:
+        to.write(re.sub(r"f32  thin +\w+", "f32  thin onednn", file.read()))
+    for given, words in ((other, f"{other}:4: `f32  thin onednn"), (f"{folder}/none.table", "which is not there or empty; `meshc doctor --tune"), ("here.table", "with its folder: `./here.table`")):
+        done = execute(meshc(), "doctor", code=None, env={"MESHRT_GEMM": given})
+        report.true(f"doctor: MESHRT_GEMM={os.path.basename(given)} is refused", done.returncode != 0 and words in done.stderr, done.stderr)
+
+
 def run(small):
     report = Report()
 
@@ -525,6 +544,8 @@ def run(small):
         for kernels in ("own", "openblas"):
             said = next(f["found"] for f in json.loads(execute(meshc(), "doctor", "--json", env={"MESHRT_GEMM": kernels}).stdout)["findings"] if f["subject"] == "OpenBLAS")
             report.true(f"doctor: whose kernels multiply, MESHRT_GEMM={kernels}", f"products here: {kernels} " in said, said)
+        with scratch() as tuned:
+            check_tuning(report, tuned)
         said = execute(meshc(), "doctor", env={"UCX_TCP_PORT_RANGE": "50000-50999", "MESHRT_TOKEN": "a-secret-of-this-test", "MESHRT_ADDRESS": "10.1.2.3"}).stdout
         report.true("doctor: what listens", all(words in said for words in ("on no network", "a TCP port at MESHRT_ADDRESS=10.1.2.3", "UCX_TCP_PORT_RANGE=50000-50999 of every rank", "MESHRT_TOKEN\n")), said)
         done = execute(meshc(), "doctor", code=None, env={"PATH": "", "CXX": ""})

@@ -13,6 +13,7 @@
 #include "meshrt/threads.h"
 #include "product_choice.h"
 #include "product_onednn.h"
+#include "product_table.h"
 
 namespace meshrt {
 namespace {
@@ -39,14 +40,21 @@ const FoundBlas& blas() {
   return found;
 }
 
+/// What a table says, that of the file that MESHRT_GEMM names or our own.
+template <class T>
+Implementation by_table(ProductClass shape) {
+  static const std::optional<ProductTable>& given = given_product_table();
+  constexpr auto type = std::is_same_v<T, float> ? ProductType::f32 : ProductType::f64;
+  return given ? given->at(type, shape) : fastest<T>(instruction_set(), shape);
+}
+
 /// Whether the table or MESHRT_GEMM may give any product to OpenBLAS here.
 bool may_use_blas() {
   const auto wanted = wanted_implementation();
   if (wanted) return *wanted == Implementation::openblas;
   for (const ProductClass shape :
        {ProductClass::with_epilogue, ProductClass::thin, ProductClass::small, ProductClass::matrix})
-    if (fastest<float>(instruction_set(), shape) == Implementation::openblas ||
-        fastest<double>(instruction_set(), shape) == Implementation::openblas)
+    if (by_table<float>(shape) == Implementation::openblas || by_table<double>(shape) == Implementation::openblas)
       return true;
   return false;
 }
@@ -57,7 +65,7 @@ const Blas* library_for(const Product<T>& p) {
   static const bool possible = may_use_blas();
   if (!possible || !p.rows || !p.cols || !p.inner) return nullptr;
   static const std::optional<Implementation> wanted = wanted_implementation();
-  if (wanted.value_or(fastest<T>(instruction_set(), class_of(p))) != Implementation::openblas) return nullptr;
+  if (wanted.value_or(by_table<T>(class_of(p))) != Implementation::openblas) return nullptr;
   return blas().library.get();
 }
 
@@ -69,12 +77,14 @@ struct FoundOneDnn {
 /// oneDNN is used for the processor's AMX alone, unless it is asked for.
 FoundOneDnn find_onednn() {
   const auto wanted = wanted_implementation();
-  if (wanted ? *wanted != Implementation::onednn : !processor_has_amx()) return {};
+  const auto& given = given_product_table();
+  const bool asks = wanted == Implementation::onednn || (given && given->has(Implementation::onednn));
+  if (!asks && (wanted || given || !processor_has_amx())) return {};
   try {
-    return {wanted || onednn().has_amx ? &onednn() : nullptr, ""};
+    return {asks || onednn().has_amx ? &onednn() : nullptr, ""};
   } catch (const Failure& failure) {
-    if (!wanted) return {nullptr, failure.what()};
-    throw Failure(Cause::environment, std::string("MESHRT_GEMM=onednn, but ") + failure.what() +
+    if (!asks) return {nullptr, failure.what()};
+    throw Failure(Cause::environment, std::string("MESHRT_GEMM asks for oneDNN, but ") + failure.what() +
                                           "; install libdnnl2 or leave MESHRT_GEMM out");
   }
 }
@@ -87,9 +97,12 @@ const FoundOneDnn& onednn_for_products() {
 /// oneDNN, where it is to run this product; null: our own kernels.
 const OneDnn* library_for(const Product<float, Bfloat16>& p) {
   static const OneDnn* const library = onednn_for_products().library;
-  static const bool is_asked_for = wanted_implementation().has_value();
+  static const bool takes_all = wanted_implementation().has_value();
+  static const std::optional<ProductTable>& given = given_product_table();
   if (!library || !p.inner) return nullptr;
-  return is_asked_for || class_of(p.rows, p.cols, p.inner) == ProductClass::matrix ? library : nullptr;
+  const bool theirs = given ? given->at(ProductType::bf16, class_of(p)) == Implementation::onednn
+                            : class_of(p.rows, p.cols, p.inner) == ProductClass::matrix;
+  return takes_all || theirs ? library : nullptr;
 }
 
 template <class T, class A = T, class B = A>
@@ -222,6 +235,7 @@ std::string name_of_wide() {
   std::string own = std::string("own ") + choose<const char*>("portable", "avx2", "avx512");
   if (!may_use_blas() || !blas().library) return own;
   const std::string library = "openblas " + blas().library->core();
+  if (given_product_table()) return own + " and " + library;
   const bool all = wanted_implementation() == Implementation::openblas || instruction_set() == InstructionSet::portable;
   return all ? library : own + ", matrices without an epilogue " + library;
 }
@@ -229,9 +243,11 @@ std::string name_of_wide() {
 }  // namespace
 
 std::string multiply_name(Narrow narrow) {
-  const OneDnn* const library = narrow.bf16 ? onednn_for_products().library : nullptr;
-  return name_of_wide() + text_of(narrow, "by vdpbf16ps") +
-         (library ? (wanted_implementation() ? ", products of bf16 " : ", matrices of bf16 ") + library->name : "");
+  std::string name = name_of_wide() + text_of(narrow, "by vdpbf16ps");
+  if (const OneDnn* const library = narrow.bf16 ? onednn_for_products().library : nullptr)
+    name += (wanted_implementation() ? ", products of bf16 " : ", matrices of bf16 ") + library->name;
+  if (const auto& given = given_product_table()) name += ", by table " + given->hash;
+  return name;
 }
 
 std::string multiply_warning(Narrow narrow) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "meshrt/failure.h"
+#include "product_table.h"
 
 namespace meshrt {
 namespace {
@@ -29,8 +30,10 @@ InstructionSet supported() {
 }
 
 /// Whether vdpbf16ps is faster than widening: from Sapphire Rapids on, Intel's processors execute one in two cycles,
-/// half as many multiplications a second as in f32; AMD's (from Zen 4 on) and Cooper Lake twice as many.
+/// half as many multiplications a second as in f32; AMD's (from Zen 4 on) and Cooper Lake twice as many. A table that
+/// was measured knows better.
 bool pairs_are_fast() {
+  if (const auto& given = given_product_table()) return given->pairs_bf16;
 #if defined(__x86_64__)
   return __builtin_cpu_is("amd") || __builtin_cpu_is("cooperlake");
 #else

@@ -14,6 +14,20 @@
 //   384 x 1536 x 512, TN    0.99        0.98        0.95        0.97
 //   4096 x 384 x 512, TN    1.02        0.93        0.89        0.82
 //
+// (with tiles of 8 rows by 2 registers; they are 6 by 4 since). On a Sapphire Rapids beside other load, with OpenBLAS's
+// SkylakeX kernels, AVX-512:
+//
+//   512 x 1152 x 384        1.09        1.00
+//   512 x 384 x 1536        1.18        1.15
+//   384 x 1536 x 512, TN    1.03        1.05
+//   4096 x 384 x 512, TN    1.05        1.26
+//   1 x 1536 x 384          0.95        0.98
+//   512 x 1 x 384           0.46        0.69
+//   30 x 4 x 1000           0.22        0.50
+//
+// Of few columns ours add up in order all the same, where others add up 16 sums at a time: bits come before speed. A
+// table for a machine is measured by `meshc doctor --tune` (product_table.h).
+//
 // Products with an epilogue are ours: there the other one reads and writes the result once more. Without vector
 // instructions a fused multiply-add is a call of a function, a hundred times slower than OpenBLAS's multiplication and
 // addition.
@@ -60,8 +74,11 @@ std::optional<Implementation> wanted_implementation() {
   if (wanted == "own") return Implementation::own;
   if (wanted == "openblas") return Implementation::openblas;
   if (wanted == "onednn") return Implementation::onednn;
-  if (!wanted.empty())
-    throw Failure(Cause::environment, "MESHRT_GEMM is `" + wanted + "`; it may be `own`, `openblas` or `onednn`");
+  if (!wanted.empty() && wanted.find('/') == std::string::npos)
+    throw Failure(Cause::environment, "MESHRT_GEMM is `" + wanted +
+                                          "`; it may be `own`, `openblas`, `onednn`, or a file that `meshc doctor "
+                                          "--tune` has written, with its folder: `./" +
+                                          wanted + "`");
   return std::nullopt;
 }
 

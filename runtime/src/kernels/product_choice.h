@@ -26,8 +26,8 @@ inline ProductClass class_of(int64_t rows, int64_t cols, int64_t inner) {
   return rows * cols < few / inner ? ProductClass::small : ProductClass::matrix;
 }
 
-template <class T>
-ProductClass class_of(const Product<T>& product) {
+template <class T, class A, class B>
+ProductClass class_of(const Product<T, A, B>& product) {
   const Epilogue<T>& f = product.epilogue;
   if (f.scale != 1 || f.bias || f.slope || f.activation != Activation::none || f.times || f.plus || product.column_sum)
     return ProductClass::with_epilogue;
@@ -42,7 +42,8 @@ Implementation fastest<float>(InstructionSet level, ProductClass shape);
 template <>
 Implementation fastest<double>(InstructionSet level, ProductClass shape);
 
-/// What MESHRT_GEMM asks for; nothing: the table. Throws Failure for a word that is no implementation.
+/// What MESHRT_GEMM asks for; nothing: the table, or that of a file (product_table.h). Throws Failure for a word that
+/// is no implementation.
 std::optional<Implementation> wanted_implementation();
 
 }  // namespace meshrt
