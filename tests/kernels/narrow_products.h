@@ -79,6 +79,17 @@ class BothProducts {
     return sum;
   }
 
+  // That `got` is the sum of exactly these, but for how f32 rounds a sum of so many.
+  void expect_sums(const Product<float>& p, const std::vector<float>& got) const {
+    const double last_places = 0x1p-23 * std::sqrt(static_cast<double>(p.inner + 4));
+    for (int64_t i = 0; i < p.rows; ++i)
+      for (int64_t j = 0; j < p.cols; ++j) {
+        const auto [value, magnitude] = exact(p, i, j);
+        ASSERT_NEAR(got[static_cast<size_t>(i * p.c_row + j)], value, last_places * magnitude)
+            << p.rows << " x " << p.inner << " x " << p.cols;
+      }
+  }
+
   int64_t below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
 
   OfNarrow narrow;

@@ -115,7 +115,8 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
   check_trainable(info, run);
   heed_timeout(rank, run);
   check_same_job(rank, info, run);
-  if (const std::string slow = multiply_warning({info.bf16, info.f16}); !slow.empty() && rank.rank() == 0) tell("warning: {}\n", slow);
+  if (const std::string slow = multiply_warning({info.bf16, info.f16}); !slow.empty() && rank.rank() == 0)
+    tell("warning: {}\n", slow);
   prepare(rank, program);
   Batches batches(program.tensors(), info, run, run.data, "data");
   std::optional<Validator> validator;
