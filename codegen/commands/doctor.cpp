@@ -3,7 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +16,7 @@
 #include "codegen/commands/measure/host.h"
 #include "codegen/commands/options.h"
 #include "codegen/commands/write_file.h"
+#include "meshrt/failure.h"
 #include "meshrt/tune.h"
 
 namespace mesh {
@@ -63,15 +68,24 @@ int examine(const OutputOptions& output) {
 
 nlohmann::json json_of(const meshrt::TunedRow& row) {
   nlohmann::json ratio = row.ratio > 0 ? nlohmann::json(row.ratio) : nlohmann::json();
-  return {{"type", row.type}, {"class", row.shape}, {"chosen", row.chosen}, {"ratio", ratio}};
+  return {{"type", row.type}, {"class", row.shape}, {"chosen", row.chosen}, {"ratio", ratio}, {"why_not", row.why_not}};
+}
+
+/// Found before anything is measured; what is in the file stays.
+void require_appendable(const std::string& path) {
+  if (!std::ofstream(path, std::ios::app))
+    throw meshrt::Failure(meshrt::Cause::environment, fmt::format("cannot write {}: {}", path, std::strerror(errno)));
 }
 
 /// Measures which implementation multiplies matrices fastest here, and writes the table.
 int tune(const std::string& file, const OutputOptions& output) {
-  write_file(file, "");  // where that fails, it does before anything is measured
+  require_appendable(file);
+  // What was chosen before is not asked: it may be that very file.
+  unsetenv("MESHRT_GEMM");
+  unsetenv("MESHRT_ISA_LEVEL");
   const auto rows = meshrt::tune_products([&](const meshrt::TunedRow& row) {
     if (output.json) return;
-    const std::string ratio = row.ratio > 0 ? fmt::format("{:.2f}", row.ratio) : "there is nothing else";
+    const std::string ratio = row.ratio > 0 ? fmt::format("{:.2f}", row.ratio) : row.why_not;
     fmt::print("{:<4} {:<13} {:<8} {}\n", row.type, row.shape, row.chosen, ratio);
     std::fflush(stdout);
   });

@@ -490,6 +490,12 @@ def check_tuning(report, folder):
     with open(table) as file:
         written = [line.split()[:3] for line in file if not line.startswith("#")]
     report.true("doctor --tune: the file has the same", written == [[row["type"], row["class"], row["chosen"]] for row in rows], written)
+    again = execute(meshc(), "doctor", "--tune", table, env={"MESHRT_GEMM": table}).stdout
+    report.true("doctor --tune: the file that MESHRT_GEMM names is measured anew", again.count("\n") == 14 and f"MESHRT_GEMM={table}" in again, again)
+    fresh = execute(meshc(), "doctor", "--tune", f"{folder}/fresh.table", env={"MESHRT_GEMM": f"{folder}/fresh.table"}).stdout
+    report.true("doctor --tune: or written where it is not there", os.path.getsize(f"{folder}/fresh.table") > 200, fresh)
+    nowhere = execute(meshc(), "doctor", "--tune", f"{folder}/none/here.table", code=3)
+    report.true("doctor --tune: a file that cannot be written is refused first", "cannot write" in nowhere.stderr and nowhere.stdout == "", nowhere.stderr)
     said = execute(meshc(), "doctor", env={"MESHRT_GEMM": table}).stdout
     report.true("doctor: products by the table", re.search(r"products here: own .*, by table [0-9a-f]{8}\n", said), said)
     other = f"{folder}/other.table"

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -183,6 +184,21 @@ TYPED_TEST(Gemm, BlocksOfEveryExtentJoin) {
                                 {600, 3, 515},   {1030, 1, 40},  {64, 64, 16}};
   for (const auto& [rows, cols, inner] : extents)
     for (int repeat = 0; repeat < 3; ++repeat) {
+      c.make(rows, cols, inner);
+      c.check(all);
+      if (this->HasFatalFailure()) return;
+    }
+}
+
+// Around whole panels and halves of them, and more rows than are copied at a time.
+TYPED_TEST(Gemm, PanelsOfEveryWidth) {
+  Case<TypeParam> c(5);
+  const auto all = all_variants<TypeParam>();
+  std::vector<std::array<int64_t, 3>> extents = {{2100, 80, 40}, {1027, 129, 33}};
+  for (const int64_t cols : {47, 48, 49, 63, 64, 65, 80, 95, 96, 112, 127, 128, 129})
+    for (const int64_t rows : {5, 6, 7, 19}) extents.push_back({rows, cols, 33 + rows});
+  for (const auto& [rows, cols, inner] : extents)
+    for (int repeat = 0; repeat < 6; ++repeat) {
       c.make(rows, cols, inner);
       c.check(all);
       if (this->HasFatalFailure()) return;

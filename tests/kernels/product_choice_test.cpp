@@ -1,5 +1,5 @@
-// Which implementation runs a product, and that OpenBLAS gives the same but for rounding. Run with MESHRT_GEMM=own and
-// openblas, and at MESHRT_ISA_LEVEL=portable.
+// Which implementation runs a product, and that each gives the same but for rounding. Run with MESHRT_GEMM=own,
+// openblas, onednn and a table, and at other levels of MESHRT_ISA_LEVEL.
 #include "kernels/product_choice.h"
 
 #include <gtest/gtest.h>
@@ -13,6 +13,7 @@
 
 #include "kernels/blas.h"
 #include "kernels/onednn.h"
+#include "kernels/product_table.h"
 #include "meshrt/failure.h"
 
 namespace meshrt {
@@ -113,7 +114,13 @@ TEST(ProductChoice, LargeOnesOfBf16MayBeOneDnns) {
 TEST(ProductChoice, IsToldAsItIs) {
   const auto wanted = wanted_implementation();
   const std::string name = multiply_name();
-  if (wanted == Implementation::own || wanted == Implementation::onednn) EXPECT_EQ(name.substr(0, 4), "own ");
+  if (const auto& given = given_product_table()) {
+    EXPECT_EQ(name.substr(0, 4), "own ");
+    EXPECT_EQ(name.find(" and openblas ") != std::string::npos, given->has(Implementation::openblas));
+    EXPECT_TRUE(name.ends_with(", by table " + given->hash)) << name;
+    return;
+  }
+  if (wanted == Implementation::own) EXPECT_EQ(name.substr(0, 4), "own ");
   else if (wanted == Implementation::openblas || instruction_set() == InstructionSet::portable)
     EXPECT_EQ(name.substr(0, 9), "openblas ");
   else EXPECT_EQ(name.substr(0, 7), "own avx");

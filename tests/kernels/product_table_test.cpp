@@ -61,8 +61,13 @@ TEST(ProductTable, OtherTextsAreRefusedWithTheirPlace) {
   for (const char* line : {"f32 thin", "f16 thin own", "f32 thick own", "f32 thin theirs", "f32 thin onednn",
                            "bf16 thin openblas", "bf16 in_pairs perhaps"})
     EXPECT_EQ(refusal("# a comment\n" + std::string(line) + "\n" + good),
-              "./here.table:2: `" + std::string(line) + "` is no line of a table of products, as `f32 thin own` is; " +
-                  way_out);
+              "./here.table:2: `" + std::string(line) +
+                  "` is no line of a table of products, as `f32 thin own` is, or the second of its kind; " + way_out);
+  EXPECT_EQ(
+      refusal(good + "f32 thin own\n"),
+      "./here.table:16: `f32 thin own` is no line of a table of products, as `f32 thin own` is, or the second of its "
+      "kind; " +
+          way_out);
   EXPECT_EQ(refusal(""), "./here.table has no line for `f32 with_epilogue`; " + way_out);
   EXPECT_EQ(refusal(good.substr(0, good.find("bf16 in_pairs"))),
             "./here.table has no line for `bf16 in_pairs`; " + way_out);

@@ -1,109 +1,17 @@
 #include "meshrt/gemm.h"
 
-#include <memory>
-#include <optional>
 #include <string>
 #include <type_traits>
 
-#include "blas.h"
 #include "gemm_kernel.h"
 #include "instruction_set.h"
-#include "meshrt/failure.h"
 #include "meshrt/profile.h"
 #include "meshrt/threads.h"
-#include "product_choice.h"
+#include "product_libraries.h"
 #include "product_onednn.h"
-#include "product_table.h"
 
 namespace meshrt {
 namespace {
-
-struct FoundBlas {
-  std::unique_ptr<const Blas> library;
-  std::string why_not;  ///< when there is none
-};
-
-FoundBlas find_blas() {
-  try {
-    FoundBlas found;
-    found.library = std::make_unique<const Blas>();
-    return found;
-  } catch (const Failure& failure) {
-    if (wanted_implementation() != Implementation::openblas) return {nullptr, failure.what()};
-    throw Failure(Cause::environment, std::string("MESHRT_GEMM=openblas, but ") + failure.what() +
-                                          "; install libopenblas0 or leave MESHRT_GEMM out");
-  }
-}
-
-const FoundBlas& blas() {
-  static const FoundBlas found = find_blas();
-  return found;
-}
-
-/// What a table says, that of the file that MESHRT_GEMM names or our own.
-template <class T>
-Implementation by_table(ProductClass shape) {
-  static const std::optional<ProductTable>& given = given_product_table();
-  constexpr auto type = std::is_same_v<T, float> ? ProductType::f32 : ProductType::f64;
-  return given ? given->at(type, shape) : fastest<T>(instruction_set(), shape);
-}
-
-/// Whether the table or MESHRT_GEMM may give any product to OpenBLAS here.
-bool may_use_blas() {
-  const auto wanted = wanted_implementation();
-  if (wanted) return *wanted == Implementation::openblas;
-  for (const ProductClass shape :
-       {ProductClass::with_epilogue, ProductClass::thin, ProductClass::small, ProductClass::matrix})
-    if (by_table<float>(shape) == Implementation::openblas || by_table<double>(shape) == Implementation::openblas)
-      return true;
-  return false;
-}
-
-/// OpenBLAS, where it is to run this product; null: our own kernels.
-template <class T>
-const Blas* library_for(const Product<T>& p) {
-  static const bool possible = may_use_blas();
-  if (!possible || !p.rows || !p.cols || !p.inner) return nullptr;
-  static const std::optional<Implementation> wanted = wanted_implementation();
-  if (wanted.value_or(by_table<T>(class_of(p))) != Implementation::openblas) return nullptr;
-  return blas().library.get();
-}
-
-struct FoundOneDnn {
-  const OneDnn* library = nullptr;
-  std::string why_not;  ///< when it is not there, and would be used
-};
-
-/// oneDNN is used for the processor's AMX alone, unless it is asked for.
-FoundOneDnn find_onednn() {
-  const auto wanted = wanted_implementation();
-  const auto& given = given_product_table();
-  const bool asks = wanted == Implementation::onednn || (given && given->has(Implementation::onednn));
-  if (!asks && (wanted || given || !processor_has_amx())) return {};
-  try {
-    return {asks || onednn().has_amx ? &onednn() : nullptr, ""};
-  } catch (const Failure& failure) {
-    if (!asks) return {nullptr, failure.what()};
-    throw Failure(Cause::environment, std::string("MESHRT_GEMM asks for oneDNN, but ") + failure.what() +
-                                          "; install libdnnl2 or leave MESHRT_GEMM out");
-  }
-}
-
-const FoundOneDnn& onednn_for_products() {
-  static const FoundOneDnn found = find_onednn();
-  return found;
-}
-
-/// oneDNN, where it is to run this product; null: our own kernels.
-const OneDnn* library_for(const Product<float, Bfloat16>& p) {
-  static const OneDnn* const library = onednn_for_products().library;
-  static const bool takes_all = wanted_implementation().has_value();
-  static const std::optional<ProductTable>& given = given_product_table();
-  if (!library || !p.inner) return nullptr;
-  const bool theirs = given ? given->at(ProductType::bf16, class_of(p)) == Implementation::onednn
-                            : class_of(p.rows, p.cols, p.inner) == ProductClass::matrix;
-  return takes_all || theirs ? library : nullptr;
-}
 
 template <class T, class A = T, class B = A>
 using Kernel = void (*)(const Product<T, A, B>&);
@@ -157,8 +65,8 @@ Product<T, A, B> turn_of(Product<T, A, B> p, const Batch& loop, int64_t turn) {
   return moved(p, turn * loop.c_stride, turn * loop.bias_stride);
 }
 
-/// By our own kernels, on all threads of the rank. A stretch of columns packs its part of b alone, so they are cut
-/// first; rows are where columns are few, and where b is not summed up.
+/// By our own kernels, on all threads of the rank, or what follows a product. A stretch of columns packs its part of b
+/// alone, so they are cut first; rows are where columns are few, and where b is not summed up.
 template <class T, class A, class B>
 void multiply_shared(const Product<T, A, B>& p, Kernel<T, A, B> multiply) {
   constexpr int64_t least = int64_t{1} << 20, least_rows = 48, least_cols = 128;  // multiplications, and a few tiles
@@ -193,7 +101,7 @@ void multiply(const Product<T, A, B>& p) {
   });
   if (library_multiplies(p)) {
     static const Kernel<T, A, B> complete = own_complete<T, A, B>();
-    return complete(p);
+    return multiply_shared(p, complete);
   }
   static const Kernel<T, A, B> multiply = own_multiply<T, A, B>();
   multiply_shared(p, multiply);
@@ -228,36 +136,5 @@ template void multiply_batch(const Product<float, Bfloat16, float>&, std::span<c
 template void multiply_batch(const Product<float, Float16>&, std::span<const Batch>);
 template void multiply_batch(const Product<float, float, Float16>&, std::span<const Batch>);
 template void multiply_batch(const Product<float, Float16, float>&, std::span<const Batch>);
-
-namespace {
-
-std::string name_of_wide() {
-  std::string own = std::string("own ") + choose<const char*>("portable", "avx2", "avx512");
-  if (!may_use_blas() || !blas().library) return own;
-  const std::string library = "openblas " + blas().library->core();
-  if (given_product_table()) return own + " and " + library;
-  const bool all = wanted_implementation() == Implementation::openblas || instruction_set() == InstructionSet::portable;
-  return all ? library : own + ", matrices without an epilogue " + library;
-}
-
-}  // namespace
-
-std::string multiply_name(Narrow narrow) {
-  std::string name = name_of_wide() + text_of(narrow, "by vdpbf16ps");
-  if (const OneDnn* const library = narrow.bf16 ? onednn_for_products().library : nullptr)
-    name += (wanted_implementation() ? ", products of bf16 " : ", matrices of bf16 ") + library->name;
-  if (const auto& given = given_product_table()) name += ", by table " + given->hash;
-  return name;
-}
-
-std::string multiply_warning(Narrow narrow) {
-  if (narrow.bf16 && !onednn_for_products().why_not.empty())
-    return "products of bf16 could be several times faster by this processor's AMX, which we have oneDNN use, and " +
-           onednn_for_products().why_not + "; install libdnnl2";
-  if (instruction_set() != InstructionSet::portable || !may_use_blas() || blas().library) return "";
-  return "products run a hundred times slower than they could: this processor has no fused multiply-add that our "
-         "kernels could use, and " +
-         blas().why_not + "; install libopenblas0";
-}
 
 }  // namespace meshrt

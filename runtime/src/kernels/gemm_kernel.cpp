@@ -1,5 +1,5 @@
 // gemm_kernel.cpp: c = a · b from one register tile. `a` is read in place, element by element (a broadcast costs
-// nothing beside two fused multiply-adds); of `b` a group of four panels at a time is copied, which stay in the
+// little beside the multiply-adds of its row); of `b` a group of panels at a time is copied, which stay in the
 // second-level cache while every row of `a` passes by, and the next group is fetched meanwhile. What follows the
 // product is applied to a tile as soon as its sum is whole. Products of few rows are those of few_rows.h, but for the
 // last few columns. Operands of bf16 and f16 become multiplicands (multiplicand.h) as they are copied. Compiled once an
@@ -234,7 +234,8 @@ Left<M> copy_left(const Product<T, A, B>& p, int64_t begin, int64_t end, int64_t
 template <class M, class T, class A, class B>
 Left<M> left_in_place(const Product<T, A, B>& p) {
   if constexpr (std::is_same_v<M, A>) {
-    if (p.a_col == 1 || p.cols <= 2 * tile_cols<T>) return {p.a, p.a_row, p.a_col};
+    if (p.a_col == 1 || p.cols <= 4 * lanes<T>)  // a copy would not pay for so few
+      return {p.a, p.a_row, p.a_col};
   } else if constexpr (depth<M> > 1) {
     if (p.a_col == 1 && p.a_row % depth<M> == 0 && p.inner % depth<M> == 0)
       return {reinterpret_cast<const M*>(p.a), p.a_row / depth<M>, 1};

@@ -1,5 +1,5 @@
 // instruction_set.h: the choice among the variants of a kernel, one an instruction set, by what this machine has.
-// MESHRT_ISA_LEVEL=portable|avx2|avx512|avx512_bf16 in the environment chooses another one that it has, for tests.
+// MESHRT_ISA_LEVEL=portable|avx2|avx512|avx512_bf16 in the environment chooses another one that it has.
 #pragma once
 #include <cstdint>
 #include <string>

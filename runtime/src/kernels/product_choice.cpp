@@ -28,9 +28,9 @@
 // Of few columns ours add up in order all the same, where others add up 16 sums at a time: bits come before speed. A
 // table for a machine is measured by `meshc doctor --tune` (product_table.h).
 //
-// Products with an epilogue are ours: there the other one reads and writes the result once more. Without vector
-// instructions a fused multiply-add is a call of a function, a hundred times slower than OpenBLAS's multiplication and
-// addition.
+// Products of f32 and f64 with an epilogue are ours: there the other one reads and writes the result once more. Without
+// vector instructions a fused multiply-add is a call of a function, a hundred times slower than OpenBLAS's
+// multiplication and addition.
 #include "product_choice.h"
 
 #include <algorithm>

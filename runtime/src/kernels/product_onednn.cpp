@@ -39,10 +39,10 @@ class MatrixPrimitive {
     static std::mutex mutex;
     static auto& made = *new std::map<MatrixShape, std::unique_ptr<const MatrixPrimitive>>;
     const std::lock_guard lock(mutex);
-    const auto [at, is_new] = made.try_emplace(shape);
-    if (is_new) {
-      std::unique_ptr<MatrixPrimitive> primitive(new MatrixPrimitive(dnn, shape));
-      if (primitive->primitive_) at->second = std::move(primitive);
+    auto at = made.find(shape);
+    if (at == made.end()) {
+      std::unique_ptr<const MatrixPrimitive> primitive(new MatrixPrimitive(dnn, shape));
+      at = made.emplace(shape, primitive->primitive_ ? std::move(primitive) : nullptr).first;
     }
     return at->second.get();
   }
@@ -108,40 +108,58 @@ class MatrixPrimitive {
   dnnl::Primitive primitive_ = nullptr;
 };
 
-/// Columns begin .. end of a product.
+/// Some rows or columns of a product.
 struct Piece {
-  int64_t begin, end;
+  MatrixShape shape;
+  int64_t a, b, c;  ///< where it begins in them
   const MatrixPrimitive* primitive;
 };
 
-/// Stretches of columns that do not depend on how many threads there are, lest bits do. Empty where one is not to be
-/// had.
+/// Stretches of rows, or of columns where rows of `a` are not contiguous: so oneDNN copies the least, and has its best
+/// kernels. They do not depend on how many threads there are, lest bits do. Empty where one is not to be had.
 std::vector<Piece> pieces_of(const OneDnn& dnn, const OfBfloat16& p) {
-  constexpr int64_t width = 512;
+  constexpr int64_t stretch = 256;
+  const bool by_rows = p.a_col == 1;
+  const int64_t all = by_rows ? p.rows : p.cols;
   std::vector<Piece> pieces;
-  for (int64_t begin = 0; begin < p.cols; begin += width) {
-    MatrixShape shape = shape_of(p);
-    shape.cols = std::min(width, p.cols - begin);
-    pieces.push_back({begin, begin + shape.cols, MatrixPrimitive::of(dnn, shape)});
-    if (!pieces.back().primitive) return {};
+  for (int64_t begin = 0; begin < all; begin += stretch) {
+    Piece piece{shape_of(p), 0, 0, 0, nullptr};
+    (by_rows ? piece.shape.rows : piece.shape.cols) = std::min(stretch, all - begin);
+    if (by_rows) piece.a = begin * p.a_row, piece.c = begin * p.c_row;
+    else piece.b = begin * p.b_col, piece.c = begin;
+    piece.primitive = MatrixPrimitive::of(dnn, piece.shape);
+    if (!piece.primitive) return {};
+    pieces.push_back(piece);
   }
   return pieces;
+}
+
+/// Whether elements of a [rows, cols] matrix are neighbours in rows or in columns, none of which overlap.
+bool lies_densely(int64_t rows, int64_t cols, int64_t row, int64_t col) {
+  return (col == 1 && (row >= cols || rows == 1)) || (row == 1 && (col >= rows || cols == 1));
 }
 
 }  // namespace
 
 bool multiply_onednn(const OneDnn& dnn, const OfBfloat16& p) {
   if (p.rows == 0 || p.cols == 0 || p.inner == 0) return false;
-  if ((p.a_row != 1 && p.a_col != 1) || (p.b_row != 1 && p.b_col != 1)) return false;
+  if (!lies_densely(p.rows, p.inner, p.a_row, p.a_col) || !lies_densely(p.inner, p.cols, p.b_row, p.b_col))
+    return false;
+  if (p.c_row < p.cols && p.rows > 1) return false;
   const std::vector<Piece> pieces = pieces_of(dnn, p);
   share(static_cast<int64_t>(pieces.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       poll();
       const Piece& piece = pieces[static_cast<size_t>(i)];
-      piece.primitive->run(p.a, p.b + piece.begin * p.b_col, p.c + piece.begin);
+      piece.primitive->run(p.a + piece.a, p.b + piece.b, p.c + piece.c);
     }
   });
   return !pieces.empty();
+}
+
+bool multiplies_bf16(const OneDnn& dnn) {
+  constexpr int64_t n = 64;
+  return MatrixPrimitive::of(dnn, {n, n, n, n, 1, n, 1, n, false}) != nullptr;
 }
 
 }  // namespace meshrt

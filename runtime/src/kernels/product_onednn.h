@@ -10,4 +10,7 @@ namespace meshrt {
 /// nothing for it but a generic kernel.
 bool multiply_onednn(const OneDnn&, const Product<float, Bfloat16>& product);
 
+/// Whether it has kernels for bf16 on this processor: not without AVX-512.
+bool multiplies_bf16(const OneDnn&);
+
 }  // namespace meshrt

@@ -58,7 +58,7 @@ class Parser {
     if (!(words >> type_name)) return;
     words >> class_name >> chosen;
     if (type_name == "bf16" && class_name == "in_pairs") {
-      if (chosen != "yes" && chosen != "no") refuse(line);
+      if ((chosen != "yes" && chosen != "no") || knows_pairs_) refuse(line);
       table_.pairs_bf16 = chosen == "yes";
       knows_pairs_ = true;
       return;
@@ -68,6 +68,7 @@ class Parser {
     const auto by = named(all_implementations, chosen);
     if (!type || !shape || !by || !fits(*type, *by)) refuse(line);
     const auto row = static_cast<size_t>(*type), column = static_cast<size_t>(*shape);
+    if (seen_[row][column]) refuse(line);
     table_.rows[row][column] = *by;
     seen_[row][column] = true;
   }
@@ -80,10 +81,11 @@ class Parser {
   }
 
   [[noreturn]] void refuse(const std::string& line) const {
-    throw Failure(Cause::environment,
-                  fmt::format("{}:{}: `{}` is no line of a table of products, as `f32 thin own` is; "
-                              "`meshc doctor --tune {}` writes it anew",
-                              file_, number_, line, file_));
+    throw Failure(
+        Cause::environment,
+        fmt::format("{}:{}: `{}` is no line of a table of products, as `f32 thin own` is, or the second of its kind; "
+                    "`meshc doctor --tune {}` writes it anew",
+                    file_, number_, line, file_));
   }
   [[noreturn]] void fail(const std::string& what) const {
     throw Failure(Cause::environment,
@@ -131,7 +133,8 @@ bool ProductTable::has(Implementation wanted) const {
 ProductTable parse_product_table(const std::string& text, const std::string& file) { return Parser(file).parse(text); }
 
 const std::optional<ProductTable>& given_product_table() {
-  static const std::optional<ProductTable> table = read_given();
+  static const auto& table =
+      *new std::optional<ProductTable>(read_given());  // threads that compute may outlive statics
   return table;
 }
 

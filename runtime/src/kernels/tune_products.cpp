@@ -171,26 +171,29 @@ class Tuner {
         ++count;
       }
       const double ratio = can ? std::pow(product, 1.0 / count) : 0;
-      add({name_of(type), name_of(shape), name_of(can && ratio < worth ? by : Implementation::own), ratio});
+      const std::string& why_not = by == Implementation::onednn ? no_dnn_ : no_blas_;
+      add({name_of(type), name_of(shape), name_of(can && ratio < worth ? by : Implementation::own), ratio, why_not});
     }
   }
 
   /// Whether our kernels had better multiply bf16 in pairs.
   bool pairs() {
     if (supported_instruction_set() < InstructionSet::avx512_bf16) {
-      add({"bf16", "in_pairs", "no", 0});
+      add({"bf16", "in_pairs", "no", 0, "this processor has no vdpbf16ps"});
       return false;
     }
     double product = 1;
+    int count = 0;
     for (const Size& size : sizes) {
       if (size.shape != ProductClass::matrix) continue;
+      ++count;
       Sample<float, Bfloat16> sample(size);
       const auto widened = own_of_bf16(false), in_pairs = own_of_bf16(true);
       product *= ratio_of(
           sample.flops(), [&] { widened(sample.p); }, [&] { in_pairs(sample.p); });
     }
-    const double ratio = std::sqrt(product);  // of two sizes
-    add({"bf16", "in_pairs", ratio < 1 ? "yes" : "no", ratio});
+    const double ratio = std::pow(product, 1.0 / count);
+    add({"bf16", "in_pairs", ratio < 1 ? "yes" : "no", ratio, ""});
     return ratio < 1;
   }
 
@@ -202,6 +205,7 @@ class Tuner {
   const std::function<void(const TunedRow&)>& see_;
   std::optional<Blas> blas_;
   const OneDnn* dnn_ = nullptr;
+  std::string no_blas_, no_dnn_;  // why they are not there
   std::vector<TunedRow> rows_;
 };
 
@@ -216,7 +220,7 @@ std::string text_of(const std::vector<TunedRow>& rows, const std::string& machin
       machine);
   for (const TunedRow& row : rows)
     text += fmt::format("{:<4} {:<13} {:<8} {}\n", row.type, row.shape, row.chosen,
-                        row.ratio > 0 ? fmt::format("{:.2f}", row.ratio) : "-");
+                        row.ratio > 0 ? fmt::format("{:.2f}", row.ratio) : "# " + row.why_not);
   return text;
 }
 
