@@ -57,7 +57,8 @@ Finding convolutions() {
   const std::string used = "convolutions here: " + meshrt::conv_name({true, true});
   const std::string why_not = meshrt::why_no_onednn();
   if (why_not.empty()) return {Health::good, "oneDNN", used, ""};
-  return {Health::slow, "oneDNN", why_not + "; " + used, "apt-get install libdnnl2, for models that convolve and, with AMX, for bf16"};
+  return {Health::slow, "oneDNN", why_not + "; " + used,
+          "apt-get install libdnnl2, for models that convolve and, with AMX, for bf16"};
 }
 
 /// One line for all: a laptop needs none of them.
