@@ -3,11 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <CLI/CLI.hpp>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -16,7 +13,6 @@
 #include "codegen/commands/measure/host.h"
 #include "codegen/commands/options.h"
 #include "codegen/commands/write_file.h"
-#include "meshrt/failure.h"
 #include "meshrt/tune.h"
 
 namespace mesh {
@@ -71,15 +67,9 @@ nlohmann::json json_of(const meshrt::TunedRow& row) {
   return {{"type", row.type}, {"class", row.shape}, {"chosen", row.chosen}, {"ratio", ratio}, {"why_not", row.why_not}};
 }
 
-/// Found before anything is measured; what is in the file stays.
-void require_appendable(const std::string& path) {
-  if (!std::ofstream(path, std::ios::app))
-    throw meshrt::Failure(meshrt::Cause::environment, fmt::format("cannot write {}: {}", path, std::strerror(errno)));
-}
-
 /// Measures which implementation multiplies matrices fastest here, and writes the table.
 int tune(const std::string& file, const OutputOptions& output) {
-  require_appendable(file);
+  require_writable(file);
   // What was chosen before is not asked: it may be that very file.
   unsetenv("MESHRT_GEMM");
   unsetenv("MESHRT_ISA_LEVEL");

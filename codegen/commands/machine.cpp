@@ -32,20 +32,6 @@ struct MachineOptions {
   bool measures = false;
 };
 
-/// Found before anything is measured.
-void require_writable(const std::string& path) {
-  if (path.empty()) return;
-  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
-  const bool there = std::filesystem::exists(path);
-  if (std::filesystem::is_directory(path) || access(there ? path.c_str() : folder.c_str(), W_OK) != 0)
-    throw meshrt::Failure(meshrt::Cause::environment,
-                          fmt::format("cannot write {}: {}", path,
-                                      std::filesystem::is_directory(path) ? "it is a folder"
-                                      : there                             ? "it may not be written"
-                                      : std::filesystem::exists(folder)   ? "its folder may not be written"
-                                                                          : "there is no such folder"));
-}
-
 /// One line, as it stands in `plan` and in the header of programs.
 void require_name(const std::string& name) {
   const bool good = std::ranges::all_of(name, [](unsigned char c) { return c >= 0x20 && c != 0x7f; });

@@ -1,9 +1,11 @@
 #include "codegen/commands/write_file.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include "meshrt/failure.h"
@@ -14,6 +16,19 @@ void write_file(const std::string& path, const std::string& text) {
   std::ofstream file(path);
   if (!(file << text).flush())
     throw meshrt::Failure(meshrt::Cause::environment, fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+}
+
+void require_writable(const std::string& path) {
+  if (path.empty()) return;
+  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+  const bool there = std::filesystem::exists(path);
+  if (std::filesystem::is_directory(path) || access(there ? path.c_str() : folder.c_str(), W_OK) != 0)
+    throw meshrt::Failure(meshrt::Cause::environment,
+                          fmt::format("cannot write {}: {}", path,
+                                      std::filesystem::is_directory(path) ? "it is a folder"
+                                      : there                             ? "it may not be written"
+                                      : std::filesystem::exists(folder)   ? "its folder may not be written"
+                                                                          : "there is no such folder"));
 }
 
 }  // namespace mesh

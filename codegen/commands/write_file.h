@@ -7,4 +7,7 @@ namespace mesh {
 /// Throws meshrt::Failure (Cause::environment) where it cannot be written.
 void write_file(const std::string& path, const std::string& text);
 
+/// Throws as it would, before what is to be written is made; leaves the file as it is. Nothing to do for an empty path.
+void require_writable(const std::string& path);
+
 }  // namespace mesh

@@ -3,31 +3,14 @@
 #include <string>
 #include <type_traits>
 
-#include "gemm_kernel.h"
-#include "instruction_set.h"
 #include "meshrt/profile.h"
 #include "meshrt/threads.h"
+#include "own_kernels.h"
 #include "product_libraries.h"
 #include "product_onednn.h"
 
 namespace meshrt {
 namespace {
-
-template <class T, class A = T, class B = A>
-using Kernel = void (*)(const Product<T, A, B>&);
-
-template <class T, class A, class B>
-Kernel<T, A, B> own_multiply() {
-#if defined(__x86_64__)
-  if constexpr (std::is_same_v<A, Bfloat16> && std::is_same_v<B, Bfloat16>)
-    if (instruction_set() >= InstructionSet::avx512_bf16) return avx512_bf16::multiply<T, A, B>;
-#endif
-  return choose<Kernel<T, A, B>>(MESHRT_VARIANTS(multiply<T, A, B>));
-}
-template <class T, class A, class B>
-Kernel<T, A, B> own_complete() {
-  return choose<Kernel<T, A, B>>(MESHRT_VARIANTS(complete<T, A, B>));
-}
 
 /// With c, and what lies like it, and the bias moved on.
 template <class T, class A, class B>

@@ -91,15 +91,21 @@ OneDnn open_onednn() {
   OneDnn::Status (*engine_create)(dnnl::Engine*, int kind, size_t index) = nullptr;
   find("dnnl_engine_create", engine_create);
   require_success(engine_create(&dnn.engine, dnnl::cpu, 0), "engine_create");
-  require_success(dnn.primitive_attr_create(&dnn.attributes), "primitive_attr_create");
-  require_success(dnn.primitive_attr_set_scratchpad_mode(dnn.attributes, dnnl::scratchpad_of_caller),
-                  "primitive_attr_set_scratchpad_mode");
+  dnn.attributes = dnn.make_attributes();
   int (*get_effective_cpu_isa)() = nullptr;
   find("dnnl_get_effective_cpu_isa", get_effective_cpu_isa);
   const int set = get_effective_cpu_isa();
   dnn.has_amx = set == avx512_amx;
   dnn.name = fmt::format("oneDNN {}.{}.{} {}", found.major, found.minor, found.patch, name_of_set(set));
   return dnn;
+}
+
+dnnl::Attributes OneDnn::make_attributes() const {
+  dnnl::Attributes made = nullptr;
+  require_success(primitive_attr_create(&made), "primitive_attr_create");
+  require_success(primitive_attr_set_scratchpad_mode(made, dnnl::scratchpad_of_caller),
+                  "primitive_attr_set_scratchpad_mode");
+  return made;
 }
 
 dnnl::Stream OneDnn::stream() const {

@@ -94,6 +94,8 @@ struct OneDnn {
 
   /// The calling thread's, which computes alone.
   dnnl::Stream stream() const;
+  /// Attributes of a primitive whose callers have the scratch memory.
+  dnnl::Attributes make_attributes() const;
 };
 
 /// Opens libdnnl.so.2, or what MESHRT_ONEDNN names. Throws Failure (Cause::environment) where it is not there, or is

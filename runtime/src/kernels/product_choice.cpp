@@ -68,12 +68,16 @@ Implementation fastest<double>(InstructionSet level, ProductClass shape) {
   return look_up(Element::f64, level, shape);
 }
 
+const char* name_of(Implementation by) {
+  constexpr std::array names = {"own", "openblas", "onednn"};
+  return names[static_cast<size_t>(by)];
+}
+
 std::optional<Implementation> wanted_implementation() {
   const char* name = std::getenv("MESHRT_GEMM");
   const std::string wanted = name ? name : "";
-  if (wanted == "own") return Implementation::own;
-  if (wanted == "openblas") return Implementation::openblas;
-  if (wanted == "onednn") return Implementation::onednn;
+  for (const Implementation by : all_implementations)
+    if (wanted == name_of(by)) return by;
   if (!wanted.empty() && wanted.find('/') == std::string::npos)
     throw Failure(Cause::environment, "MESHRT_GEMM is `" + wanted +
                                           "`; it may be `own`, `openblas`, `onednn`, or a file that `meshc doctor "

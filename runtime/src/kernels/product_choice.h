@@ -1,6 +1,7 @@
 // product_choice.h: which implementation runs a product: our own kernels (gemm_kernel.h), OpenBLAS (blas.h), or, of two
 // of bf16, oneDNN (product_onednn.h).
 #pragma once
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -10,6 +11,9 @@
 namespace meshrt {
 
 enum class Implementation : uint8_t { own, openblas, onednn };
+inline constexpr std::array all_implementations = {Implementation::own, Implementation::openblas,
+                                                   Implementation::onednn};
+const char* name_of(Implementation);
 
 /// Kinds of products whose best implementation may differ.
 enum class ProductClass : uint8_t {

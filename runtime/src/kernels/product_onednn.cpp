@@ -89,10 +89,7 @@ class MatrixPrimitive {
   }
 
   dnnl::Attributes attributes_of(const MatrixShape& shape) const {
-    dnnl::Attributes attributes = nullptr;
-    require_success(dnn_.primitive_attr_create(&attributes), "primitive_attr_create");
-    require_success(dnn_.primitive_attr_set_scratchpad_mode(attributes, dnnl::scratchpad_of_caller),
-                    "primitive_attr_set_scratchpad_mode");
+    const dnnl::Attributes attributes = dnn_.make_attributes();
     if (!shape.accumulate) return attributes;
     dnnl::PostOps adds = nullptr;
     require_success(dnn_.post_ops_create(&adds), "post_ops_create");

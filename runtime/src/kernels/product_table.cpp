@@ -17,7 +17,6 @@ namespace {
 constexpr std::array all_types = {ProductType::f32, ProductType::f64, ProductType::bf16};
 constexpr std::array all_classes = {ProductClass::with_epilogue, ProductClass::thin, ProductClass::small,
                                     ProductClass::matrix};
-constexpr std::array all_implementations = {Implementation::own, Implementation::openblas, Implementation::onednn};
 
 /// The one of that name; nothing: there is none.
 template <class All>
@@ -121,11 +120,6 @@ const char* name_of(ProductClass shape) {
   constexpr std::array names = {"with_epilogue", "thin", "small", "matrix"};
   return names[static_cast<size_t>(shape)];
 }
-const char* name_of(Implementation by) {
-  constexpr std::array names = {"own", "openblas", "onednn"};
-  return names[static_cast<size_t>(by)];
-}
-
 bool ProductTable::has(Implementation wanted) const {
   return std::ranges::any_of(rows, [&](const auto& row) { return std::ranges::count(row, wanted) > 0; });
 }

@@ -13,7 +13,6 @@ namespace meshrt {
 enum class ProductType : uint8_t { f32, f64, bf16 };
 const char* name_of(ProductType);
 const char* name_of(ProductClass);
-const char* name_of(Implementation);
 
 struct ProductTable {
   static constexpr size_t types = 3, classes = 4;

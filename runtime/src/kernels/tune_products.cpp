@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <type_traits>
 #include <vector>
 
 #include "blas.h"
-#include "gemm_kernel.h"
-#include "instruction_set.h"
 #include "meshrt/failure.h"
 #include "meshrt/tune.h"
+#include "own_kernels.h"
 #include "product_onednn.h"
 #include "product_table.h"
 
@@ -90,25 +88,6 @@ class Sample {
   std::vector<T> c_, slope_, bias_;
 };
 
-template <class T, class In = T>
-using Kernel = void (*)(const Product<T, In>&);
-template <class T, class In = T>
-Kernel<T, In> own_multiply() {
-  return choose<Kernel<T, In>>(MESHRT_VARIANTS(multiply<T, In, In>));
-}
-template <class T, class In = T>
-Kernel<T, In> own_complete() {
-  return choose<Kernel<T, In>>(MESHRT_VARIANTS(complete<T, In, In>));
-}
-
-/// The widening kernels, or those of pairs.
-Kernel<float, Bfloat16> own_of_bf16(bool in_pairs) {
-#if defined(__x86_64__)
-  if (in_pairs) return avx512_bf16::multiply<float, Bfloat16>;
-#endif
-  return own_multiply<float, Bfloat16>();
-}
-
 class Tuner {
  public:
   explicit Tuner(const std::function<void(const TunedRow&)>& see) : see_(see) {
@@ -125,7 +104,8 @@ class Tuner {
     wide<float>(ProductType::f32);
     wide<double>(ProductType::f64);
     const bool in_pairs = pairs();
-    const Kernel<float, Bfloat16> own = own_of_bf16(in_pairs), complete = own_complete<float, Bfloat16>();
+    const Kernel<float, Bfloat16> own = own_multiply<float, Bfloat16>(in_pairs),
+                                  complete = own_complete<float, Bfloat16>();
     each_class<float, Bfloat16>(
         ProductType::bf16, Implementation::onednn,
         [&](const Product<float, Bfloat16>& p) {
@@ -188,7 +168,7 @@ class Tuner {
       if (size.shape != ProductClass::matrix) continue;
       ++count;
       Sample<float, Bfloat16> sample(size);
-      const auto widened = own_of_bf16(false), in_pairs = own_of_bf16(true);
+      const auto widened = own_multiply<float, Bfloat16>(false), in_pairs = own_multiply<float, Bfloat16>(true);
       product *= ratio_of(
           sample.flops(), [&] { widened(sample.p); }, [&] { in_pairs(sample.p); });
     }
