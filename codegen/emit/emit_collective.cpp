@@ -10,6 +10,7 @@
 #include "codegen/emit/emit_parts.h"
 #include "codegen/graph/builder.h"
 #include "codegen/program/extent.h"
+#include "codegen/program/overlap.h"
 
 namespace mesh {
 
@@ -153,7 +154,7 @@ std::string shared_reason(std::string reason) {
 }
 
 /// Why the values of one call are moved: values with one reason together.
-void emit_reasons(EmitContext& context, CppWriter& out, const CombinedStep& step) {
+void emit_reasons_of_values(EmitContext& context, CppWriter& out, const CombinedStep& step) {
   struct Reason {
     std::string names, text, shared;
     int64_t bytes = 0, values = 0;
@@ -338,48 +339,65 @@ void emit_reason(EmitContext& context, CppWriter& out, const ReshardStep& why, c
                           again ? "as above" + why.reason.substr(cause.size()) : why.reason));
 }
 
-void emit_collective(EmitContext& context, CppWriter& out, const CollectiveStep& step, Span span) {
-  const ReshardStep& why = context.program.sharded.steps[step.step];
-  if (step.axes.empty()) {
-    if (step.kind == CollectiveKind::redistribute) out.comment("  " + why.reason);
-    return out.line(own_call(context, step));
-  }
-  if (is_told(step)) emit_reason(context, out, why);
-  const OfItsTurn turn(context, {&step, 1});
-  out.line(fmt::format("{}{}.{}();", turn.where, planned(context, {&step, 1}, plan_call(context, step, span)),
-                       action_of(step.phase)));
-}
+namespace {
 
-void emit_combined(EmitContext& context, CppWriter& out, const CombinedStep& step, Span span) {
+void emit_reasons_of_call(EmitContext& context, CppWriter& out, const CombinedStep& step) {
   const CollectiveStep& first = step.collectives.front();
   int64_t bytes = 0;
   for (const CollectiveStep& one : step.collectives) bytes += context.program.sharded.steps[one.step].bytes;
-  if (is_told(first)) {
-    out.comment(fmt::format("  {} over {} ({} ranks) of {} values in one call, {}:", name_of(first.kind),
-                            quoted_axes(context.mesh(), first.axes),
-                            group_size(context.mesh(), context.program.sharded.steps[first.step]),
-                            step.collectives.size(), bytes_text(bytes)));
-    emit_reasons(context, out, step);
-    context.cause_before.clear();
+  out.comment(fmt::format("  {} over {} ({} ranks) of {} values in one call, {}:", name_of(first.kind),
+                          quoted_axes(context.mesh(), first.axes),
+                          group_size(context.mesh(), context.program.sharded.steps[first.step]),
+                          step.collectives.size(), bytes_text(bytes)));
+  emit_reasons_of_values(context, out, step);
+  context.cause_before.clear();
+}
+
+Span first_span(const Step& step) { return step.spans.empty() ? Span{} : step.spans.front(); }
+
+}  // namespace
+
+void emit_reasons(EmitContext& context, CppWriter& out, const Step& step) {
+  const auto moved = movements(step);
+  if (!is_told(moved.front())) return;
+  if (const auto* several = std::get_if<CombinedStep>(&step.what)) emit_reasons_of_call(context, out, *several);
+  else emit_reason(context, out, context.program.sharded.steps[moved.front().step]);
+}
+
+std::string plan_of(EmitContext& context, const Step& step) {
+  const Span span = first_span(step);
+  const auto* several = std::get_if<CombinedStep>(&step.what);
+  const std::string call =
+      several ? plan_call(context, *several, span) : plan_call(context, std::get<CollectiveStep>(step.what), span);
+  return planned(context, movements(step), call);
+}
+
+void emit_collective(EmitContext& context, CppWriter& out, const Step& step) {
+  const auto moved = movements(step);
+  const CollectiveStep& first = moved.front();
+  if (first.axes.empty()) {
+    if (first.kind == CollectiveKind::redistribute)
+      out.comment("  " + context.program.sharded.steps[first.step].reason);
+    return out.line(own_call(context, first));
   }
-  const OfItsTurn turn(context, step.collectives);
-  out.line(fmt::format("{}{}.{}();", turn.where, planned(context, step.collectives, plan_call(context, step, span)),
-                       action_of(first.phase)));
+  emit_reasons(context, out, step);
+  const OfItsTurn turn(context, moved);
+  out.line(fmt::format("{}{}.{}();", turn.where, plan_of(context, step), action_of(first.phase)));
 }
 
 void emit_plans(EmitContext& context, CppWriter& out) {
   if (context.plans.empty()) return;
   const auto turns = [&](LoopId loop) { return context.names.size(context.names.loop_dim(loop)); };
   const auto turn = [&](LoopId loop) { return context.names.turn(loop); };
-  std::vector<std::string> declared;
+  std::map<std::string, std::vector<std::string>> declared;  // by type
   std::map<std::vector<LoopId>, std::vector<const EmittedPlan*>> by_loops;
   for (const EmittedPlan& plan : context.plans) {
-    declared.push_back(plan.name + indices(plan.loops, turns));
+    declared[plan.type].push_back(plan.name + indices(plan.loops, turns));
     by_loops[plan.loops].push_back(&plan);
   }
   out.blank();
   out.comment("Collectives, each planned once.");
-  out.declare("Plan", declared);
+  for (const auto& [type, names] : declared) out.declare(type, names);
   const auto function = out.block("void plan_collectives()");
   for (const auto& [loops, plans] : by_loops) {
     std::deque<CppWriter::Block> around;

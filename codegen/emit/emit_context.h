@@ -39,10 +39,11 @@ class Scope {
   std::map<std::string, std::string> constants_;
 };
 
-/// A collective that is planned when the program is bound.
+/// A collective that is planned when the program is bound, or what is made of such plans.
 struct EmittedPlan {
   std::string name, call;
   std::vector<LoopId> loops;  // it has a plan for each of their turns, outermost first
+  const char* type = "Plan";
 };
 
 /// Ranks that work together: those over axes, or of these the ones with some indices.

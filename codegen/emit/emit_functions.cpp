@@ -10,6 +10,7 @@
 #include "codegen/emit/emit_steps.h"
 #include "codegen/emit/mentions.h"
 #include "codegen/graph/builder.h"
+#include "codegen/program/overlap.h"
 #include "codegen/program/pipeline_slots.h"
 #include "codegen/program/walk.h"
 
@@ -308,6 +309,14 @@ class RoutineEmitter {
 
   static void write_control(CppWriter&, Scope&, const ActionStep&, const std::string&) {
     internal_error("an action stands in no pipeline");
+  }
+
+  void write_control(CppWriter& out, Scope& scope, const OnePassStep& pass, const std::string& prefix) {
+    if (context_.find_nonfinite) return write_steps(out, scope, pass.body, 0, pass.body.size(), prefix);
+    const auto nest = std::ranges::find_if(pass.body, [](const Step& step) { return movements(step).empty(); });
+    Origin before;
+    emit_origin(context_, out, *nest, before);
+    emit_one_pass(context_, out, pass);
   }
 
   /// `if (index_on(mesh::pipe) == 0) { ... }`

@@ -180,17 +180,17 @@ struct EmitStep {
   EmitContext& context;
   CppWriter& out;
   Scope& scope;
-  Span span;
+  const Step& step;
   void operator()(const Nest& nest) const { emit_nest(context, out, scope, nest); }
   void operator()(const ProductStep& product) const { emit_product(context, out, scope, product); }
-  void operator()(const AttentionStep& attention) const { emit_attention(context, out, scope, attention, span); }
+  void operator()(const AttentionStep& attention) const { emit_attention(context, out, scope, attention, step.spans.empty() ? Span{} : step.spans.front()); }
   void operator()(const TakeStep& take) const { emit_take(context, out, take); }
   void operator()(const ScatterStep& scatter) const { emit_scatter(context, out, scatter); }
   void operator()(const DefinedStep& step) const { step.definition->emit(context, out, step); }
   void operator()(const CopyStep& copy) const { emit_copy(context, out, scope, copy); }
   void operator()(const FillStep& fill) const { emit_fill(context, out, fill); }
-  void operator()(const CollectiveStep& collective) const { emit_collective(context, out, collective, span); }
-  void operator()(const CombinedStep& combined) const { emit_combined(context, out, combined, span); }
+  void operator()(const CollectiveStep&) const { emit_collective(context, out, step); }
+  void operator()(const CombinedStep&) const { emit_collective(context, out, step); }
   void operator()(const MessageStep&) const {}  // its row says when
   void operator()(const UntilStep&) const { of_control(); }
   template <HasBodies Kind>
@@ -206,7 +206,7 @@ void emit_body(EmitContext& context, CppWriter& out, Scope& scope, const Step& s
   if (const std::string text = shapes_of(context, step); !text.empty()) out.comment("  " + text);
   for (const std::string& note : step.notes) out.comment("  " + note);
 
-  std::visit(EmitStep{context, out, scope, step.spans.empty() ? Span{} : step.spans.front()}, step.what);
+  std::visit(EmitStep{context, out, scope, step}, step.what);
 }
 
 }  // namespace

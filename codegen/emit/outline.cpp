@@ -8,7 +8,9 @@
 
 #include "codegen/emit/emit_nest.h"
 #include "codegen/emit/nest_loops.h"
+#include "codegen/graph/builder.h"
 #include "codegen/program/extent.h"
+#include "codegen/program/walk.h"
 
 namespace mesh {
 
@@ -28,20 +30,28 @@ bool asks_where_it_is(const Nest& nest) {
 }  // namespace
 
 Outline::Outline(EmitContext& context, FunctionTable& table) : context_(context), table_(table) {
-  for (const Routine& routine : context.program.routines) count(routine.steps);
+  for (const Routine& routine : context.program.routines) {
+    count(routine.steps);
+    for_each_step(routine.steps, [&](const Step& step) {
+      const auto* pass = std::get_if<OnePassStep>(&step.what);
+      for (size_t i = 0; pass && i < pass->body.size(); ++i)
+        if (const auto* nest = std::get_if<Nest>(&pass->body[i].what)) count(*nest, worth_a_function);
+    });
+  }
 }
 
 void Outline::count(const std::vector<Step>& steps) {
-  for (const Step& step : steps) {
-    const auto* nest = std::get_if<Nest>(&step.what);
-    if (nest == nullptr) continue;  // what stands in a loop works on slices
-    const std::optional<Shape> shape = shape_of(*nest);
-    if (!shape) continue;
-    Function& function = functions_[shape->key];
-    ++function.uses;
-    if (function.widest == nullptr || shape->dims.size() > shape_of(*function.widest)->dims.size())
-      function.widest = nest;
-  }
+  for (const Step& step : steps)  // what stands in a loop works on slices
+    if (const auto* nest = std::get_if<Nest>(&step.what)) count(*nest, 1);
+}
+
+void Outline::count(const Nest& nest, int uses) {
+  const std::optional<Shape> shape = shape_of(nest);
+  if (!shape) return;
+  Function& function = functions_[shape->key];
+  function.uses += uses;
+  if (function.widest == nullptr || shape->dims.size() > shape_of(*function.widest)->dims.size())
+    function.widest = &nest;
 }
 
 std::optional<Outline::Shape> Outline::shape_of(const Nest& nest) const {
@@ -121,18 +131,21 @@ bool Outline::add_slice(Shape& shape, const Buffer& buffer) const {
   return true;
 }
 
-/// What a call hands over: a slice from where it begins.
-std::string Outline::argument(const Shape& shape, size_t tensor) const {
+/// What a call hands over: a slice from where it begins, of a stretch from where that begins.
+std::string Outline::argument(const Shape& shape, size_t tensor, const Stretch* stretch) const {
   const BufferId id = shape.tensors[tensor];
+  if (stretch && id == stretch->sum) return stretch->name + ".sum";
+  if (stretch && id == stretch->next) return stretch->name + ".next";
   const std::vector<LocalDim>& held = context_.program.buffer(id).dims;
   if (held.empty()) return value(context_, id);
   std::string text = address(context_, {id, {}});
-  if (!shape.sliced[tensor]) return text;
+  const std::string further = stretch ? " + " + stretch->name + (shape.sliced[tensor] ? ".whole" : ".part") : "";
+  if (!shape.sliced[tensor]) return text + further;
   const auto at = static_cast<size_t>(shape.slice);
   std::string begin = context_.names.begin(shape.dims[at]);
   if (const std::string of = context_.names.begin(held[at]); of != "0") begin = "(" + begin + " - " + of + ")";
   const std::string inner = context_.names.product(std::span(shape.dims).subspan(at + 1));
-  return text + " + " + begin + (inner == "1" ? "" : " * " + inner);
+  return text + " + " + begin + (inner == "1" ? "" : " * " + inner) + further;
 }
 
 std::string Outline::parameter_name(BufferId id) const {
@@ -236,18 +249,31 @@ std::optional<std::string> Outline::call(const Nest& nest) {
   if (function.uses < worth_a_function) return std::nullopt;
   // A nest in a loop may have rows where those that the function is written of have columns alone.
   if (shape->rows() && !shape_of(*function.widest)->rows()) return std::nullopt;
+  return call(*shape, function, nullptr);
+}
+
+std::string Outline::call(const Nest& nest, const Stretch& stretch) {
+  const std::optional<Shape> shape = shape_of(nest);
+  if (!shape) internal_error("an update in stretches is not elementwise");
+  return call(*shape, functions_.at(shape->key), &stretch);
+}
+
+std::string Outline::call(const Shape& shape, Function& function, const Stretch* stretch) {
   if (function.name.empty()) write(*function.widest, *shape_of(*function.widest), function);
   std::string arguments;
-  for (const size_t i : function.order) arguments += argument(*shape, i) + ", ";
-  const std::span<const LocalDim> dims(shape->dims);
-  const size_t column = shape->first_column();
-  if (function.rows) arguments += context_.names.product(dims.first(column)) + ", ";
-  arguments += context_.names.product(dims.subspan(column));
+  for (const size_t i : function.order) arguments += argument(shape, i, stretch) + ", ";
+  const std::span<const LocalDim> dims(shape.dims);
+  const size_t column = shape.first_column();
+  std::string rows = context_.names.product(dims.first(column)), cols = context_.names.product(dims.subspan(column));
+  if (stretch) rows = stretch->name + ".rows", cols = stretch->name + ".cols";
+  if (function.rows) arguments += rows + ", ";
+  else if (stretch) cols = rows + " * " + cols;
+  arguments += cols;
   for (const size_t i : function.order)
-    if (shape->sliced[i])
+    if (shape.sliced[i])
       arguments +=
-          ", " + context_.names.product(std::span(context_.program.buffer(shape->tensors[i]).dims).subspan(column));
-  const std::string result = function.result ? value(context_, shape->tensors[*function.result]) + " = " : "";
+          ", " + context_.names.product(std::span(context_.program.buffer(shape.tensors[i]).dims).subspan(column));
+  const std::string result = function.result ? value(context_, shape.tensors[*function.result]) + " = " : "";
   return fmt::format("{}{}({});", result, function.name, arguments);
 }
 

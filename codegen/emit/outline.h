@@ -12,10 +12,19 @@ namespace mesh {
 
 class Outline {
  public:
+  /// Where a nest is made stretch by stretch (meshrt::Updated): the storages of what it reads and writes there, and the
+  /// name of the stretch.
+  struct Stretch {
+    BufferId sum, next;
+    std::string name;
+  };
+
   /// Counts the nests of all routines.
   Outline(EmitContext&, FunctionTable&);
   /// The call of the function for this nest; nothing where the nest is the only one of its kind.
   std::optional<std::string> call(const Nest&);
+  /// The call of the function for a stretch of it.
+  std::string call(const Nest&, const Stretch&);
 
  private:
   // What differs between nests of one kind, in the order in which the nest names it.
@@ -42,9 +51,11 @@ class Outline {
 
   std::optional<Shape> shape_of(const Nest&) const;
   void count(const std::vector<Step>&);
+  void count(const Nest&, int uses);
+  std::string call(const Shape&, Function&, const Stretch*);
   void write(const Nest&, const Shape&, Function&);
   bool add_slice(Shape&, const Buffer&) const;
-  std::string argument(const Shape&, size_t tensor) const;
+  std::string argument(const Shape&, size_t tensor, const Stretch*) const;
   std::string parameter_name(BufferId) const;
   std::string update_name(StoredId parameter) const;
   std::string function_name(const Nest&, const Shape&) const;

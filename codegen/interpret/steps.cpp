@@ -91,6 +91,12 @@ Task bind_step(Binding& binding, const BranchStep& branch) {
   };
 }
 
+Task bind_step(Binding& binding, const OnePassStep& pass) {
+  return [body = std::make_shared<std::vector<Task>>(bind_steps(binding, pass.body))] {
+    for (const Task& action : *body) action();
+  };
+}
+
 Task bind_step(Binding& binding, const FillStep& fill) {
   int64_t elements = 1;
   for (const LocalDim& dim : dims_of(binding.program, fill.to)) elements *= binding.extent(dim);

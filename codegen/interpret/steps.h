@@ -33,5 +33,6 @@ Task bind_step(Binding&, const UntilStep&);
 Task bind_step(Binding&, const ForStep&);
 Task bind_step(Binding&, const BranchStep&);
 Task bind_step(Binding&, const ActionStep&);
+Task bind_step(Binding&, const OnePassStep&);
 
 }  // namespace mesh

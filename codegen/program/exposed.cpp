@@ -41,6 +41,8 @@ class Clock {
         waited_ += turns * turn.waited_;
       } else if (const BranchStep* branch = std::get_if<BranchStep>(&step.what)) {
         run(branch->body);
+      } else if (const OnePassStep* pass = std::get_if<OnePassStep>(&step.what)) {
+        run(pass->body);
       }
       if (const AttentionStep::Ring* ring = ring_of(step)) parts_pass(*ring, step.seconds);
       now_ += step.seconds;

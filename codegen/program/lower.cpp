@@ -11,6 +11,7 @@
 #include "codegen/program/fuse.h"
 #include "codegen/program/lower_entry.h"
 #include "codegen/program/memory.h"
+#include "codegen/program/one_pass.h"
 #include "codegen/program/overlap.h"
 #include "codegen/program/pipeline_slots.h"
 
@@ -102,6 +103,7 @@ void merge_steps(Program& program, const LowerOptions& options) {
   if (!options.fuse) return;
   fuse(program);
   combine_collectives(program);
+  update_in_one_pass(program);
 }
 
 /// `share`: an entry may execute the forward steps of the first in place of steps of its own.

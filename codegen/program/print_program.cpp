@@ -307,6 +307,7 @@ class Printer {
       default: return "backward";
     }
   }
+  std::string text(const OnePassStep&) const { return "in one pass"; }
   std::string text(const BranchStep& branch) const { return "on " + to_string(program_, branch); }
 
   const Program& program_;

@@ -370,6 +370,14 @@ struct ActionStep {
   std::array<Steps*, 1> bodies() { return {&body}; }
 };
 
+/// A reduce-scatter, which may be missing, the loop nests that make of each of its results a part of what all ranks need,
+/// and the all-gather of these parts: its body's steps, in this order, which the emitted program makes in one pass over
+/// memory (one_pass.h).
+struct OnePassStep {
+  Steps body;
+  std::array<Steps*, 1> bodies() { return {&body}; }
+};
+
 /// A kind of step that touches no memory itself, but has other steps executed: it lists their bodies, and says in
 /// print_program, verify_program, emit_functions and interpret/steps when each is executed. All else reaches the steps
 /// in them by program/walk.h.
@@ -380,7 +388,7 @@ concept HasBodies = requires(Kind kind) {
 
 using StepKind =
     std::variant<Nest, ProductStep, AttentionStep, TakeStep, ScatterStep, DefinedStep, CollectiveStep, CombinedStep,
-                 CopyStep, FillStep, MessageStep, UntilStep, ForStep, BranchStep, ActionStep>;
+                 CopyStep, FillStep, MessageStep, UntilStep, ForStep, BranchStep, ActionStep, OnePassStep>;
 
 struct Step {
   StepKind what;

@@ -25,6 +25,7 @@
 #include "meshrt/lanes.h"
 #include "meshrt/lookup.h"
 #include "meshrt/math.h"
+#include "meshrt/one_pass.h"
 #include "meshrt/pipeline.h"
 #include "meshrt/plan.h"
 #include "meshrt/pool.h"

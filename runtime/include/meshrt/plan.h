@@ -28,6 +28,8 @@ class Plan {
   /// Returns when what was started last is finished.
   void wait();
 
+  const Calls& calls() const { return *calls_; }
+
  private:
   std::unique_ptr<Calls> calls_;
 };

@@ -33,6 +33,9 @@ class HostsTransport : public Transport {
     return shared_.allocate_arena(bytes, used);
   }
   bool shares_arenas() const override { return shared_.shares_arenas(); }
+  std::byte* arena_of(const Group& group, int member) override {
+    return way_of(group).transport->arena_of(group, member);
+  }
   size_t own_bytes() const override { return ucx_.own_bytes(); }
   Task task_of(const Group& group, const Call& call, HeadOfQueue& head) override;
   bool run_at_once(const Group& group, const Call& call) override {

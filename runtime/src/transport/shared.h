@@ -54,6 +54,10 @@ class SharedTransport : public Transport {
 
   std::byte* allocate_arena(size_t bytes, const UsedMemory& used) override;
   bool shares_arenas() const override { return !memory_->of_threads(); }
+  std::byte* arena_of(const Group& group, int member) override {
+    const int places = memory_->place(group.members[static_cast<size_t>(member)]) - memory_->place(rank_);
+    return arena_ + places * static_cast<int64_t>(stride_);
+  }
   Task task_of(const Group& group, const Call& call, HeadOfQueue& head) override;
   bool run_at_once(const Group& group, const Call& call) override;
   const WaitPolicy& policy(const Group&) override { return policy_; }

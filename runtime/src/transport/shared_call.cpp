@@ -60,8 +60,7 @@ std::byte* SharedCall::source_of(int member, const Item& item) const {
   int64_t offset = slot(member, call_.sequence).source;
   if (!call_.several.empty())
     std::memcpy(&offset, small(member) + (&item - call_.several.data()) * sizeof offset, sizeof offset);
-  const int64_t ranks_apart = memory_.place(group_.members[member]) - memory_.place(group_.members[me()]);
-  return transport_.arena_ + ranks_apart * static_cast<int64_t>(transport_.stride_) + offset;
+  return transport_.arena_of(group_, member) + offset;
 }
 
 bool SharedCall::all_in_place() const {

@@ -74,6 +74,9 @@ class Transport {
   /// The same, unless it has just been done: poll() is called more often than that is worth.
   void poll();
 
+  /// Where a member's arena lies for this rank; null: in other memory.
+  virtual std::byte* arena_of(const Group&, [[maybe_unused]] int member) { return nullptr; }
+
   /// Seconds that a rank waits for another from now on.
   virtual void set_timeout(double seconds) = 0;
 

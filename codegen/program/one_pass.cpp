@@ -1,0 +1,204 @@
+#include "codegen/program/one_pass.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "codegen/layout/cost.h"
+#include "codegen/program/accesses.h"
+#include "codegen/program/extent.h"
+#include "codegen/program/fuse.h"
+#include "codegen/program/overlap.h"
+#include "codegen/program/walk.h"
+
+namespace mesh {
+
+namespace {
+
+/// A value that an all-gather moves, and what makes its parts, by where they stand in the list.
+struct Updated {
+  size_t gathered;                  // among the values of the all-gather
+  size_t nest;                      // the step
+  std::optional<size_t> scatter;    // the step whose result the nest alone reads
+  size_t scattered = 0;             // among its values
+};
+
+class PassMaker {
+ public:
+  explicit PassMaker(Program& program)
+      : program_(program), keep_(outlive_routine(program)), uses_(count_uses(program)) {}
+
+  void run(Steps& steps) {
+    for (Step& step : steps)
+      if (!std::holds_alternative<OnePassStep>(step.what))
+        for (Steps* body : bodies(step)) run(*body);
+    for (size_t at = 0; at < steps.size(); ++at) at += add_passes(steps, at);
+  }
+
+ private:
+  /// Before the all-gather at `at`, which goes if nothing is left of it. How many steps stand before what follows it,
+  /// more than before.
+  size_t add_passes(Steps& steps, size_t at) {
+    if (!is_whole(steps[at], CollectiveKind::all_gather)) return 0;
+    std::map<std::optional<size_t>, std::vector<Updated>> by_scatter;
+    for (size_t i = 0; i < movements(steps[at]).size(); ++i)
+      if (const auto found = updated(steps, at, i)) by_scatter[found->scatter].push_back(*found);
+    Steps passes;
+    std::vector<size_t> gone;
+    std::vector<std::vector<size_t>> taken(at + 1);  // by call: values that passes move
+    for (const auto& [scatter, values] : by_scatter) {
+      std::vector<size_t> members{at};
+      for (const Updated& one : values) members.push_back(one.nest);
+      if (scatter) members.push_back(*scatter);
+      if (!may_move(steps, members, at)) continue;
+      passes.push_back(pass(steps, at, values));
+      for (const Updated& one : values) {
+        gone.push_back(one.nest);
+        taken[at].push_back(one.gathered);
+        if (scatter) taken[*scatter].push_back(one.scattered);
+      }
+    }
+    if (passes.empty()) return 0;
+    for (size_t call = 0; call <= at; ++call)
+      if (!taken[call].empty() && !leave(steps[call], taken[call])) gone.push_back(call);
+    const size_t added = passes.size();
+    steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(at), std::make_move_iterator(passes.begin()),
+                 std::make_move_iterator(passes.end()));
+    std::ranges::sort(gone, std::greater{});
+    for (const size_t one : gone)
+      steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(one == at ? at + added : one));
+    return added - gone.size();
+  }
+
+  bool is_whole(const Step& step, CollectiveKind kind) const {
+    const auto moved = movements(step);
+    return !moved.empty() && moved.front().kind == kind && moved.front().phase == CollectiveStep::Phase::whole &&
+           within_node(program_.sharded.machine, program_.sharded.layout.mesh, moved.front().axes) &&
+           std::ranges::all_of(moved, [](const CollectiveStep& one) { return is_plain(one.from) && is_plain(one.to); });
+  }
+
+  static bool is_plain(const Access& access) { return access.turns.empty() && access.maps.empty(); }
+  uint32_t root(const Access& access) const { return storage(program_, access.buffer).index; }
+
+  /// Whether one step makes it, and another one alone reads it.
+  bool is_handed_over(const Access& access) const {
+    return !keep_[root(access)] && uses_.writes[root(access)] == 1 && uses_.reads[root(access)] == 1;
+  }
+
+  /// The step before `end` that writes it.
+  std::optional<size_t> maker(const Steps& steps, size_t end, const Access& access) const {
+    for (size_t i = end; i-- > 0;)
+      if (contains(sets_of(program_, steps[i]).writes, root(access))) return i;
+    return std::nullopt;
+  }
+
+  std::optional<Updated> updated(const Steps& steps, size_t at, size_t index) const {
+    const CollectiveStep& gather = movements(steps[at])[index];
+    if (!is_handed_over(gather.from)) return std::nullopt;
+    const std::optional<size_t> made = maker(steps, at, gather.from);
+    const auto* nest = made ? std::get_if<Nest>(&steps[*made].what) : nullptr;
+    if (!nest || !is_elementwise(*nest, gather)) return std::nullopt;
+    Updated one{index, *made, std::nullopt};
+    for (const Scalar& scalar : nest->passes.front().scalars) {
+      const auto* load = std::get_if<Scalar::Load>(&scalar.what);
+      if (!load || !is_handed_over(load->access)) continue;
+      const std::optional<size_t> from = maker(steps, *made, load->access);
+      if (!from || !is_whole(steps[*from], CollectiveKind::reduce_scatter)) continue;
+      const auto sums = movements(steps[*from]);
+      for (size_t i = 0; i < sums.size(); ++i)
+        if (sums[i].to == load->access && sums[i].axes == gather.axes && sums[i].to_dim == gather.from_dim &&
+            sums[i].before == gather.after && sums[i].after == gather.before)
+          one.scatter = from, one.scattered = i;
+      if (one.scatter) break;
+    }
+    return one;
+  }
+
+  /// Whether each of its iterations stores what it makes of its own elements of the parts that ranks have, or of the
+  /// same elements of whole values: it can be made in stretches, in any order.
+  bool is_elementwise(const Nest& nest, const CollectiveStep& gather) const {
+    if (nest.passes.size() != 1 || !nest.rows.empty() || !nest.bounds.empty()) return false;
+    const Pass& pass = nest.passes.front();
+    std::vector<LocalDim> dims = nest.outer;
+    dims.insert(dims.end(), pass.inner.begin(), pass.inner.end());
+    if (dims != gather.before || !pass.reductions.empty() || !pass.accumulates.empty()) return false;
+    std::vector<uint32_t> stored;
+    for (const Pass::Store& store : pass.stores) {
+      if (!is_plain(store.to) || program_.buffer(store.to.buffer).dims != dims) return false;
+      stored.push_back(root(store.to));
+    }
+    return std::ranges::all_of(pass.scalars, [&](const Scalar& scalar) {
+      if (std::holds_alternative<Scalar::Index>(scalar.what) || std::holds_alternative<Scalar::Turn>(scalar.what) ||
+          std::holds_alternative<Scalar::Random>(scalar.what))
+        return false;
+      const auto* load = std::get_if<Scalar::Load>(&scalar.what);
+      if (!load) return true;
+      const std::vector<LocalDim>& held = program_.buffer(load->access.buffer).dims;
+      const bool is_whole = held == gather.after && std::ranges::count(stored, root(load->access)) == 0;
+      return is_plain(load->access) && (held.empty() || held == dims || is_whole);
+    });
+  }
+
+  /// Whether these steps may stand where the last of them does.
+  bool may_move(const Steps& steps, const std::vector<size_t>& members, size_t at) const {
+    for (const size_t member : members) {
+      const StepSets own = sets_of(program_, steps[member]);
+      for (size_t between = member + 1; between < at; ++between)
+        if (std::ranges::count(members, between) == 0 && conflict(own, sets_of(program_, steps[between]))) return false;
+    }
+    return true;
+  }
+
+  Step pass(const Steps& steps, size_t at, const std::vector<Updated>& values) const {
+    OnePassStep pass;
+    std::vector<size_t> gathered, scattered;
+    for (const Updated& one : values) {
+      gathered.push_back(one.gathered);
+      scattered.push_back(one.scattered);
+    }
+    if (const auto& scatter = values.front().scatter) pass.body.push_back(part_of_call(steps[*scatter], scattered));
+    for (const Updated& one : values) pass.body.push_back(steps[one.nest]);
+    pass.body.push_back(part_of_call(steps[at], gathered));
+    Step made;
+    made.part = steps[values.front().nest].part;
+    made.what = std::move(pass);
+    return made;
+  }
+
+  /// The call that moves these of a call's values, in this order.
+  static Step part_of_call(const Step& call, const std::vector<size_t>& values) {
+    Step part = call;
+    const auto moved = movements(call);
+    if (values.size() == 1) {
+      part.what = moved[values.front()];
+    } else {
+      CombinedStep several;
+      for (const size_t value : values) several.collectives.push_back(moved[value]);
+      part.what = std::move(several);
+    }
+    return part;
+  }
+
+  /// Takes these values out of a call; false: none is left.
+  static bool leave(Step& call, const std::vector<size_t>& values) {
+    std::vector<size_t> others;
+    for (size_t i = 0; i < movements(call).size(); ++i)
+      if (std::ranges::count(values, i) == 0) others.push_back(i);
+    if (others.empty()) return false;
+    call = part_of_call(call, others);
+    return true;
+  }
+
+  Program& program_;
+  const std::vector<bool> keep_;
+  const UseCounts uses_;
+};
+
+}  // namespace
+
+void update_in_one_pass(Program& program) {
+  PassMaker maker(program);
+  for (Routine& routine : program.routines) maker.run(routine.steps);
+}
+
+}  // namespace mesh
