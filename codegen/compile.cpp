@@ -31,6 +31,7 @@
 #include "codegen/layout/resolve.h"
 #include "codegen/layout/resolve_manual.h"
 #include "codegen/layout/rules.h"
+#include "codegen/layout/split_moments.h"
 #include "codegen/layout/stage_carries.h"
 #include "codegen/layout/stage_movements.h"
 #include "codegen/layout/stages.h"
@@ -65,8 +66,7 @@ namespace mesh {
 namespace {
 
 /// FNV-1a over everything that decides what is emitted. The machine's description is one of the sources.
-std::string hash_of(const CompileRequest& request, const SourceMap& sources, const Layout& layout,
-                    const std::vector<Rule>& rings) {
+std::string hash_of(const CompileRequest& request, const SourceMap& sources, const Layout& layout) {
   uint64_t hash = 14695981039346656037ull;
   const auto add = [&](std::string_view text) {
     for (unsigned char c : text) hash = (hash ^ c) * 1099511628211ull;
@@ -75,7 +75,7 @@ std::string hash_of(const CompileRequest& request, const SourceMap& sources, con
   for (FileId file = 1; file <= sources.size(); ++file) add(sources.text(file));
   for (const auto& [dim, size] : request.set) add(fmt::format("{}={}", dim, size));
   add(request.model + "," + request.precision + "," + layout.name);
-  for (const Rule& ring : rings) add(ring.written);
+  for (const Rule* rule : added_rules(layout)) add(rule->written);
   for (const PipelineLoop& loop : layout.pipeline.loops)  // an automatic cut knows the memory
     if (loop.deal) add(meshrt::to_text(loop.deal));
   for (const MeshAxis& axis : layout.mesh.axes) add(fmt::format("{}={}", axis.name, axis.size));
@@ -327,6 +327,17 @@ void complete_entry(Compilation& c) {
 
 void cut_into_regions(Compilation& c) { c.entry.regions = regions_of(c.entry.graph); }
 
+/// Where that takes less time; a search for what `auto` stands for has looked at that itself.
+void split_moments(Compilation& c, const std::function<ShardedGraph()>& placed) {
+  const std::vector<Rule> added = rules_for_moments(c.entry.sharded);
+  if (added.empty()) return;
+  std::vector<Rule>& rules = c.layout->rules;
+  rules.insert(rules.end(), added.begin(), added.end());
+  ShardedGraph split = placed();
+  if (is_worth_splitting(split, c.entry.sharded)) c.entry.sharded = std::move(split);
+  else rules.resize(rules.size() - added.size());
+}
+
 void place_graph(Compilation& c) {
   const auto placed = [&] {
     const Graph& graph = c.entry.graph;
@@ -337,6 +348,7 @@ void place_graph(Compilation& c) {
   c.entry.sharded = placed();
   check_stage_movements(c.entry.sharded, c.sink);
   if (!c.entry.is_step() || c.sink.has_errors()) return;
+  if (!c.facts && !c.result.found) split_moments(c, placed);
   const std::optional<int64_t> memory = memory_of_rank(c.request, c.machine, c.layout->mesh);
   if (c.layout->pipeline.cut_by_time && cut_by_time(c.entry.sharded, memory, *c.layout, c.sink))
     c.entry.sharded = placed();
@@ -351,7 +363,7 @@ void place_entry(Compilation& c) {
 }
 
 void lower_entries(Compilation& c) {
-  c.result.spec_hash = hash_of(c.request, c.sources, *c.layout, c.rings);
+  c.result.spec_hash = hash_of(c.request, c.sources, *c.layout);
   const std::optional<MemoryLimit> most = memory_limit(c.request, c.machine, c.layout->mesh, c.budget);
   c.result.program = lower(c.result.entries, {.fuse = !c.request.plain,
                                               .share_memory = !c.request.plain,

@@ -63,7 +63,7 @@ std::string added_text(const ShardedGraph& sharded) {
   std::vector<std::vector<std::string>> rows;
   for (const Rule* rule : added_rules(sharded.layout))
     rows.push_back({"  " + rule_text(sharded.graph, sharded.layout.mesh, *rule), rule->because});
-  return rows.empty() ? "" : fmt::format("memory asks for\n{}\n", in_columns(rows));
+  return rows.empty() ? "" : fmt::format("added by the compiler\n{}\n", in_columns(rows));
 }
 
 Json collectives_json(const MeshShape& mesh, const Prediction& prediction, const SourceMap& sources) {

@@ -43,7 +43,7 @@ class Way {
     if (rule == nullptr || rule->axes != axes_of(value_, dim_)) return false;
     if (!rule->because.empty())
       causes_.push_back(
-          {fmt::format("memory asks for `{}`: {}", rule_text(graph_, sharded_.layout.mesh, *rule), rule->because),
+          {fmt::format("the compiler adds `{}`: {}", rule_text(graph_, sharded_.layout.mesh, *rule), rule->because),
            rule->span});
     else
       causes_.push_back({fmt::format("a rule says so of {}: `{} -> {}`", called(value_),

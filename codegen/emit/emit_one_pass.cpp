@@ -20,7 +20,8 @@ std::string planned_pass(EmitContext& context, const std::string& scatter, const
   auto known = std::ranges::find(context.plans, call, &EmittedPlan::call);
   if (known == context.plans.end())
     known = context.plans.insert(
-        known, {context.names.reserve("one_pass_" + gather.substr(gather.find("gather_") + 7)), call, {}, "meshrt::OnePass"});
+        known,
+        {context.names.reserve("one_pass_" + gather.substr(gather.find("gather_") + 7)), call, {}, "meshrt::OnePass"});
   return known->name;
 }
 

@@ -183,7 +183,9 @@ struct EmitStep {
   const Step& step;
   void operator()(const Nest& nest) const { emit_nest(context, out, scope, nest); }
   void operator()(const ProductStep& product) const { emit_product(context, out, scope, product); }
-  void operator()(const AttentionStep& attention) const { emit_attention(context, out, scope, attention, step.spans.empty() ? Span{} : step.spans.front()); }
+  void operator()(const AttentionStep& attention) const {
+    emit_attention(context, out, scope, attention, step.spans.empty() ? Span{} : step.spans.front());
+  }
   void operator()(const TakeStep& take) const { emit_take(context, out, take); }
   void operator()(const ScatterStep& scatter) const { emit_scatter(context, out, scatter); }
   void operator()(const DefinedStep& step) const { step.definition->emit(context, out, step); }

@@ -17,10 +17,10 @@ namespace {
 
 /// A value that an all-gather moves, and what makes its parts, by where they stand in the list.
 struct Updated {
-  size_t gathered;                  // among the values of the all-gather
-  size_t nest;                      // the step
-  std::optional<size_t> scatter;    // the step whose result the nest alone reads
-  size_t scattered = 0;             // among its values
+  size_t gathered;                // among the values of the all-gather
+  size_t nest;                    // the step
+  std::optional<size_t> scatter;  // the step whose result the nest alone reads
+  size_t scattered = 0;           // among its values
 };
 
 class PassMaker {

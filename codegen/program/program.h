@@ -370,9 +370,9 @@ struct ActionStep {
   std::array<Steps*, 1> bodies() { return {&body}; }
 };
 
-/// A reduce-scatter, which may be missing, the loop nests that make of each of its results a part of what all ranks need,
-/// and the all-gather of these parts: its body's steps, in this order, which the emitted program makes in one pass over
-/// memory (one_pass.h).
+/// A reduce-scatter, which may be missing, the loop nests that make of each of its results a part of what all ranks
+/// need, and the all-gather of these parts: its body's steps, in this order, which the emitted program makes in one
+/// pass over memory (one_pass.h).
 struct OnePassStep {
   Steps body;
   std::array<Steps*, 1> bodies() { return {&body}; }

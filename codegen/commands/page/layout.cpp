@@ -1,5 +1,5 @@
-// layout.cpp: what a search has found for `auto` and memory asks for, the layout's budget, and what the compiler had to
-// say.
+// layout.cpp: what a search has found for `auto`, rules that the compiler adds, the layout's budget, and what the
+// compiler had to say.
 #include <fmt/format.h>
 
 #include "codegen/commands/page/facts.h"
@@ -25,7 +25,7 @@ std::string layout(Facts& facts) {
     std::vector<html::Row> rows;
     for (const Rule* rule : added)
       rows.push_back({{code(rule_text(sharded.graph, sharded.layout.mesh, *rule)), escaped(rule->because)}});
-    text += html::table("Rules that memory asks for", {{"Rule"}, {"Why"}}, rows);
+    text += html::table("Rules that the compiler adds", {{"Rule"}, {"Why"}}, rows);
   }
   if (!facts.compiled.budget.empty()) {
     std::vector<html::Row> rows;

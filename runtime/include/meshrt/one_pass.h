@@ -1,8 +1,8 @@
-// one_pass.h: a reduce-scatter, an update of each rank's part and an all-gather in one pass over memory. Where the ranks
-// of the group share memory, a rank adds up a stretch of all members' gradients, makes the update of that sum while it
-// is in the cache, and writes the result to all members; elsewhere the three are done one after the other. The bits are
-// the same. Of S bytes of parameters split over k ranks, each rank moves S of gradients and S of parameters between
-// caches, where the three of them move half as much again and bring S/k in and out of memory twice more.
+// one_pass.h: a reduce-scatter, an update of each rank's part and an all-gather in one pass over memory. Where the
+// ranks of the group share memory, a rank adds up a stretch of all members' gradients, makes the update of that sum
+// while it is in the cache, and writes the result to all members; elsewhere the three are done one after the other. The
+// bits are the same. Of S bytes of parameters split over k ranks, each rank moves S of gradients and S of parameters
+// between caches, where the three of them move half as much again and bring S/k in and out of memory twice more.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -38,7 +38,7 @@ class OnePass {
   void update(size_t index, const Apply& apply) {
     each_stretch(index, [&](const Updated<void, void>& s) {
       apply(Updated<Sum, Next>{static_cast<const Sum*>(s.sum), static_cast<Next*>(s.next), s.part, s.whole, s.rows,
-                                s.cols});
+                               s.cols});
     });
   }
   /// Returns when all members have what the others have made.
@@ -51,6 +51,7 @@ class OnePass {
   OnePass(Plan* scatter, Plan& gather);
   void each_stretch(size_t index, const Update&) const;
   void stretch(const Value&, int64_t row, int64_t col, int64_t rows, int64_t cols, const Update&) const;
+  void fetch(const Value&, int64_t row, int64_t col, int64_t rows, int64_t cols) const;
 
   /// One that is updated; sizes in bytes.
   struct Value {
@@ -58,7 +59,7 @@ class OnePass {
     std::byte *next = nullptr, *parameter = nullptr;      // its part of what all get, and the whole
     Type sum_type = Type::f32;
     Reduce reduce = Reduce::sum;
-    int64_t sum_size = 0, next_size = 0;                   // of an element
+    int64_t sum_size = 0, next_size = 0;                  // of an element
     int64_t outer = 0, row = 0, part_row = 0, begin = 0;  // elements: of a row of the whole and of the part, and before
   };
 

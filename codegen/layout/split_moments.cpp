@@ -1,0 +1,105 @@
+#include "codegen/layout/split_moments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "codegen/layout/cost.h"
+#include "codegen/layout/predict.h"
+
+namespace mesh {
+
+namespace {
+
+constexpr size_t most_rules = 3;
+constexpr double worth = 0.01;         // of the step's time
+constexpr int64_t least_share = 8;     // a further rule is for this part of what the first one is for, or more
+
+class Moments {
+ public:
+  explicit Moments(const ShardedGraph& step) : step_(step), mesh_(step.layout.mesh), graph_(step.graph) {
+    std::map<std::vector<AxisId>, int64_t> bytes;
+    std::map<std::string, std::vector<AxisId>> axes;  // over which a parameter's gradient is summed, by its path
+    for (const PlannedCollective& one : predict(step).collectives) {
+      if (one.kind != CollectiveKind::all_reduce || one.of != ValueKind::gradient || one.path.empty()) continue;
+      if (!within_node(step.machine, mesh_, one.axes)) continue;
+      axes[one.path] = one.axes;
+      bytes[one.axes] += volume(one);
+    }
+    if (bytes.empty()) return;
+    axes_ = std::ranges::max_element(bytes, {}, [](const auto& one) { return one.second; })->first;
+    for (const Stored& stored : graph_.stored) {
+      if (stored.kind != StoredKind::optimizer || !stored.parameter) continue;
+      const Stored& parameter = graph_.stored[stored.parameter.index];
+      const auto summed = axes.find(parameter.path);
+      if (summed != axes.end() && summed->second == axes_ && stored.type.dims == parameter.type.dims)
+        left_.push_back(&stored);
+    }
+  }
+
+  /// For the dim by which most of it can be split, then for what lacks that one.
+  std::vector<Rule> rules() {
+    std::vector<Rule> rules;
+    std::vector<DimId> before;
+    for (int64_t first = 0; rules.size() < most_rules;) {
+      const auto [dim, elements] = most_frequent();
+      if (elements == 0 || elements * least_share < first) break;
+      first = std::max(first, elements);
+      Rule rule;
+      rule.dims = {dim};
+      rule.axes = axes_;
+      rule.unless = before;
+      rule.scope = RuleScope::optimizer;
+      rule.written = axes_text(mesh_, axes_);
+      rule.because = fmt::format("the {} ranks that add up the gradients each update a part in place of all of it",
+                                 mesh_.size(axes_));
+      rules.push_back(std::move(rule));
+      before.push_back(dim);
+      std::erase_if(left_, [&, of = dim](const Stored* stored) { return has(stored->type.dims, of); });
+    }
+    return rules;
+  }
+
+ private:
+  std::pair<DimId, int64_t> most_frequent() const {
+    std::map<DimId, int64_t> elements;
+    for (const Stored* stored : left_) {
+      const auto& placed = step_.placement(stored->value).dims;
+      for (size_t i = 0; i < placed.size(); ++i) {
+        const DimId dim = stored->type.dims[i];
+        if (placed[i].axes.empty() && graph_.dim(dim).size % mesh_.size(axes_) == 0)
+          elements[dim] += local_elements(graph_, mesh_, stored->type, step_.placement(stored->value));
+      }
+    }
+    if (elements.empty()) return {DimId{}, 0};
+    return *std::ranges::max_element(elements, {}, [](const auto& one) { return one.second; });
+  }
+
+  const ShardedGraph& step_;
+  const MeshShape& mesh_;
+  const Graph& graph_;
+  std::vector<AxisId> axes_;
+  std::vector<const Stored*> left_;  // that no rule is for so far
+};
+
+}  // namespace
+
+std::vector<Rule> rules_for_moments(const ShardedGraph& step) {
+  const Layout& layout = step.layout;
+  const auto speaks = [](const Rule& rule) { return rule.scope == RuleScope::optimizer; };
+  if (layout.mesh.ranks() == 1 || layout.pipeline || layout.replicas || std::ranges::any_of(layout.rules, speaks))
+    return {};
+  return Moments(step).rules();
+}
+
+bool is_worth_splitting(const ShardedGraph& split, const ShardedGraph& whole) {
+  const auto seconds = [](const ShardedGraph& step) {
+    const Prediction all = predict(step);
+    return all.compute_seconds + all.communication_seconds;
+  };
+  const double before = seconds(whole);
+  return before - seconds(split) > worth * before;
+}
+
+}  // namespace mesh
