@@ -39,10 +39,13 @@ void emit_one_pass(EmitContext& context, CppWriter& out, const OnePassStep& pass
   out.line(name + ".begin();");
   for (size_t i = 0; i < movements(gather).size(); ++i) {
     const Access& next = movements(gather)[i].from;
-    const Access& sum = scatter ? movements(*scatter)[i].to : next;
+    const Access* const sum = scatter ? &movements(*scatter)[i].to : nullptr;
     const Nest& nest = std::get<Nest>(pass.body[i + (scatter ? 1 : 0)].what);
-    const std::string call = context.outline->call(nest, {held(sum), held(next), "at"});
-    out.lambda(fmt::format("{}.update<{}, {}>({}, [&](const auto& at)", name, type(sum), type(next), i), call, ");");
+    const std::string call =
+        context.outline->call(nest, {sum ? std::optional(held(*sum)) : std::nullopt, held(next), "at"});
+    out.lambda(
+        fmt::format("{}.update<{}, {}>({}, [&](const auto& at)", name, sum ? type(*sum) : type(next), type(next), i),
+        call, ");");
   }
   out.line(name + ".end();");
 }

@@ -134,7 +134,7 @@ bool Outline::add_slice(Shape& shape, const Buffer& buffer) const {
 /// What a call hands over: a slice from where it begins, of a stretch from where that begins.
 std::string Outline::argument(const Shape& shape, size_t tensor, const Stretch* stretch) const {
   const BufferId id = shape.tensors[tensor];
-  if (stretch && id == stretch->sum) return stretch->name + ".sum";
+  if (stretch && stretch->sum == std::optional(id)) return stretch->name + ".sum";
   if (stretch && id == stretch->next) return stretch->name + ".next";
   const std::vector<LocalDim>& held = context_.program.buffer(id).dims;
   if (held.empty()) return value(context_, id);

@@ -15,7 +15,8 @@ class Outline {
   /// Where a nest is made stretch by stretch (meshrt::Updated): the storages of what it reads and writes there, and the
   /// name of the stretch.
   struct Stretch {
-    BufferId sum, next;
+    std::optional<BufferId> sum;
+    BufferId next;
     std::string name;
   };
 
