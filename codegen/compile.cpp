@@ -327,14 +327,24 @@ void complete_entry(Compilation& c) {
 
 void cut_into_regions(Compilation& c) { c.entry.regions = regions_of(c.entry.graph); }
 
-/// Where that takes less time; a search for what `auto` stands for has looked at that itself.
+/// Whether a budget allows the collectives of the step. What it says of memory, a split keeps where the whole does,
+/// unless that is to be a certain number.
+bool are_allowed(const std::vector<Limit>& budget, const ShardedGraph& step) {
+  const Prediction prediction = predict(step);
+  return std::ranges::all_of(budget, [&](const Limit& limit) {
+    return limit.what == Limit::What::memory ? !limit.exactly : measure(limit, prediction, 0).holds;
+  });
+}
+
+/// Where that takes less time and the budget has nothing against it; a search for what `auto` stands for has looked at
+/// that itself.
 void split_moments(Compilation& c, const std::function<ShardedGraph()>& placed) {
   const std::vector<Rule> added = rules_for_moments(c.entry.sharded);
   if (added.empty()) return;
   std::vector<Rule>& rules = c.layout->rules;
   rules.insert(rules.end(), added.begin(), added.end());
   ShardedGraph split = placed();
-  if (is_worth_splitting(split, c.entry.sharded)) c.entry.sharded = std::move(split);
+  if (is_worth_splitting(split, c.entry.sharded) && are_allowed(c.budget, split)) c.entry.sharded = std::move(split);
   else rules.resize(rules.size() - added.size());
 }
 

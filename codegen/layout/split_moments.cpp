@@ -13,8 +13,8 @@ namespace mesh {
 namespace {
 
 constexpr size_t most_rules = 3;
-constexpr double worth = 0.01;         // of the step's time
-constexpr int64_t least_share = 8;     // a further rule is for this part of what the first one is for, or more
+constexpr double worth = 0.03;      // of the step's time: what is predicted less may come to nothing
+constexpr int64_t least_share = 8;  // a further rule is for this part of what the first one is for, or more
 
 class Moments {
  public:

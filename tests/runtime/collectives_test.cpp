@@ -11,6 +11,7 @@
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
 #include "misbehave.h"
+#include "one_pass.h"
 #include "plans.h"
 
 namespace meshrt::test {
@@ -56,6 +57,7 @@ TEST_P(Collectives, GoOverGroupsOfSomeRanksAndChannels) { run("groups", run_grou
 
 TEST_P(Collectives, GoOverSlotsOfChannels) { run("channels", run_channels, 120); }
 
+TEST_P(Collectives, UpdateInOnePass) { run("one_pass", run_one_pass, 120); }
 TEST_P(Collectives, ArePlannedOnce) { run("plans", run_plans, 120); }
 
 // The thread sanitizer sees one process alone, and makes all of them slow.

@@ -19,6 +19,7 @@
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
 #include "misbehave.h"
+#include "one_pass.h"
 #include "plans.h"
 
 namespace {
@@ -128,6 +129,10 @@ int main(int argc, char** argv) {
     }
     if (arguments.at(0) == "channels") {
       meshrt::test::run_channels(rank);
+      return 0;
+    }
+    if (arguments.at(0) == "one_pass") {
+      meshrt::test::run_one_pass(rank);
       return 0;
     }
     if (arguments.at(0) == "plans") {
