@@ -25,6 +25,14 @@ def meshc_mutate():
     return os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(meshc()))), "tests", "mutation", "meshc_mutate")
 
 
+def slow_wire():
+    """What joins hosts with a delay (network.py): $SLOW_WIRE, or that of the build that meshc() is of."""
+    for path in (os.environ.get("SLOW_WIRE"), os.path.join(os.path.dirname(meshc()), "../../tests/acceptance/slow_wire")):
+        if path and os.path.exists(path):
+            return path
+    raise SystemExit("no slow_wire: run tests/run first, or set SLOW_WIRE")
+
+
 def run(*command, timeout=300, code=0, env=None, cwd=TOP):
     """Runs a command; its output as text. Another exit code than `code` (None: any) is an error that shows what was printed."""
     done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=timeout,

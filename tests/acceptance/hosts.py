@@ -104,7 +104,8 @@ def trains(report, folder, small):
     with Network(folder, 4, delay=0.002, loss=0.01, seed=SEED) as net:
         for name, launcher in (("meshrun", lambda net: net.meshrun(MESHRUN)), ("mpirun", by_mpirun)):
             found, _ = curve(folder, "slow", steps, *launcher(net), f"{folder}/many/gpt", timeout=900)
-            lost = f", {net.wire.lost} of {net.wire.carried + net.wire.lost} frames lost" if net.wire else ""
+            carried, lost = net.wire.counts() if net.wire else (0, 0)
+            lost = f", {lost} of {carried + lost} frames lost" if net.wire else ""
             same_curve(report, f"{name}, 2 ms of delay and 1 % of loss ({net.how}{lost})", found, one, here)
 
 

@@ -1,21 +1,18 @@
 """Hosts to test with: network namespaces with IPC and host names of their own, on a bridge that is in a namespace too. Nothing of this machine's own
 network is touched, and all of it is gone with the namespaces.
 
-A slow network delays every frame and loses some: by the kernel's netem where it has it, else by carrying the frames through this process."""
-import contextlib
+A slow network delays every frame and loses some: by the kernel's netem where it has it, else by a program that carries the frames (slow_wire.cpp)."""
 import ctypes
 import fcntl
-import heapq
 import os
-import random
-import select
 import struct
 import subprocess
 import threading
-import time
+
+from common import slow_wire
 
 LIBC = ctypes.CDLL(None, use_errno=True)
-TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
+TUNSETIFF, IFF_TAP, IFF_NO_PI, IFF_VNET_HDR = 0x400454CA, 0x0002, 0x1000, 0x4000
 
 
 def permitted():
@@ -46,26 +43,25 @@ def ip(*words):
 
 
 class SlowWire:
-    """Joins one interface in each namespace: every frame arrives `delay` seconds later, or, with probability `loss`, never."""
+    """Joins one interface in each namespace: every frame arrives `delay` seconds later, or, with probability `loss`, never (slow_wire.cpp)."""
 
     def __init__(self, namespaces, interface, delay, loss, seed):
-        self.delay, self.loss, self.dice = delay, loss, random.Random(seed)
-        self.carried = self.lost = 0
-        self.ports = [self.open_port(name, interface) for name in namespaces]
-        self.stopping = threading.Event()
-        self.thread = threading.Thread(target=self.carry)
+        taps = [self.open_tap(name, interface) for name in namespaces]
+        self.program = subprocess.Popen([slow_wire(), *map(str, (delay, loss, seed, *taps))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, pass_fds=taps)
+        for tap in taps:
+            os.close(tap)
 
     @staticmethod
-    def open_port(namespace, interface):
+    def open_tap(namespace, interface):
         """A new interface of another namespace as a file of its frames."""
         opened = []
 
         def action():  # a thread can be in a namespace of its own
             handle = os.open(f"/run/netns/{namespace}", os.O_RDONLY | os.O_CLOEXEC)
             if LIBC.setns(handle, 0x40000000) == 0:  # CLONE_NEWNET
-                port = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-                fcntl.ioctl(port, TUNSETIFF, struct.pack("16sH22x", interface.encode(), IFF_TAP | IFF_NO_PI))
-                opened.append(port)
+                tap = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+                fcntl.ioctl(tap, TUNSETIFF, struct.pack("16sH22x", interface.encode(), IFF_TAP | IFF_NO_PI | IFF_VNET_HDR))
+                opened.append(tap)
             os.close(handle)
 
         thread = threading.Thread(target=action)
@@ -75,38 +71,21 @@ class SlowWire:
             raise RuntimeError(f"cannot make a tap interface in {namespace}")
         return opened[0]
 
-    def carry(self):
-        on_the_way, where = [], {}  # (arrival, number, port, frame); port of each hardware address
-        number = 0
-        while not self.stopping.is_set():
-            wait = max(0.0, on_the_way[0][0] - time.monotonic()) if on_the_way else 0.05
-            for port in select.select(self.ports, [], [], min(wait, 0.05))[0]:
-                with contextlib.suppress(BlockingIOError):
-                    while True:
-                        frame = os.read(port, 65536)
-                        where[frame[6:12]] = port
-                        if self.dice.random() < self.loss:
-                            self.lost += 1
-                            continue
-                        targets = [where[frame[:6]]] if frame[:6] in where else [p for p in self.ports if p != port]
-                        for target in targets:
-                            number += 1
-                            heapq.heappush(on_the_way, (time.monotonic() + self.delay, number, target, frame))
-            while on_the_way and on_the_way[0][0] <= time.monotonic():
-                _, _, port, frame = heapq.heappop(on_the_way)
-                self.carried += 1
-                with contextlib.suppress(OSError):
-                    os.write(port, frame)
+    def counts(self):
+        """Frames carried so far, and frames lost."""
+        self.program.stdin.write("\n")
+        self.program.stdin.flush()
+        return tuple(map(int, self.program.stdout.readline().split()))
 
-    def __enter__(self):
-        self.thread.start()
-        return self
+    def seconds(self):
+        """Processor time that it has taken, with what the kernel did for it: most of it receives what a frame brings."""
+        with open(f"/proc/{self.program.pid}/schedstat") as file:
+            return int(file.read().split()[0]) / 1e9
 
-    def __exit__(self, *_):
-        self.stopping.set()
-        self.thread.join()
-        for port in self.ports:
-            os.close(port)
+    def end(self):
+        self.program.communicate()  # closes its stdin
+        if self.program.returncode:
+            raise RuntimeError(f"slow_wire: exit code {self.program.returncode}")
 
 
 class Network:
@@ -141,13 +120,12 @@ class Network:
                 self.join_by_bridge()
             else:
                 self.wire = SlowWire(list(map(self.name, self.numbers)), "eth0", self.delay, self.loss, self.seed)
-                self.wire.__enter__()
             for number in self.numbers:
                 device = "bridge" if netem and number == 254 else "eth0"
                 ip("-n", self.name(number), "address", "add", f"10.213.0.{number}/24", "dev", device)
                 ip("-n", self.name(number), "link", "set", device, "up")
             if self.delay:
-                self.how = "netem" if netem else "frames carried by the test"
+                self.how = "netem" if netem else "frames carried by slow_wire"
         except BaseException:
             self.__exit__()
             raise
@@ -181,7 +159,9 @@ class Network:
         return self.head(program, "--hosts", ",".join(f"{host}:2" for host in self.hosts), "--ssh", self.shell, *options)
 
     def __exit__(self, *_):
-        if self.wire:
-            self.wire.__exit__()
-        for number in self.numbers:
-            subprocess.run(["ip", "netns", "delete", self.name(number)], stderr=subprocess.DEVNULL)
+        try:
+            if self.wire:
+                self.wire.end()
+        finally:
+            for number in self.numbers:
+                subprocess.run(["ip", "netns", "delete", self.name(number)], stderr=subprocess.DEVNULL)
