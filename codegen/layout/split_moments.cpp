@@ -13,8 +13,9 @@ namespace mesh {
 namespace {
 
 constexpr size_t most_rules = 3;
-constexpr double worth = 0.03;      // of the step's time: what is predicted less may come to nothing
-constexpr int64_t least_share = 8;  // a further rule is for this part of what the first one is for, or more
+constexpr double worth = 0.03;            // of the step's time: what is predicted less may come to nothing
+constexpr int64_t least_state = 1 << 20;  // bytes that a rank gets rid of: of less a step does not notice
+constexpr int64_t least_share = 8;        // a further rule is for this part of what the first one is for, or more
 
 class Moments {
  public:
@@ -43,9 +44,10 @@ class Moments {
     std::vector<Rule> rules;
     std::vector<DimId> before;
     for (int64_t first = 0; rules.size() < most_rules;) {
-      const auto [dim, elements] = most_frequent();
-      if (elements == 0 || elements * least_share < first) break;
-      first = std::max(first, elements);
+      const auto [dim, bytes] = most_frequent();
+      const int64_t saved = bytes - bytes / mesh_.size(axes_);
+      if (saved < (rules.empty() ? least_state : first / least_share) || saved == 0) break;
+      first = std::max(first, saved);
       Rule rule;
       rule.dims = {dim};
       rule.axes = axes_;
@@ -63,17 +65,18 @@ class Moments {
 
  private:
   std::pair<DimId, int64_t> most_frequent() const {
-    std::map<DimId, int64_t> elements;
+    std::map<DimId, int64_t> bytes;
     for (const Stored* stored : left_) {
       const auto& placed = step_.placement(stored->value).dims;
       for (size_t i = 0; i < placed.size(); ++i) {
         const DimId dim = stored->type.dims[i];
         if (placed[i].axes.empty() && graph_.dim(dim).size % mesh_.size(axes_) == 0)
-          elements[dim] += local_elements(graph_, mesh_, stored->type, step_.placement(stored->value));
+          bytes[dim] += local_elements(graph_, mesh_, stored->type, step_.placement(stored->value)) *
+                        static_cast<int64_t>(size_of(stored->type.element));
       }
     }
-    if (elements.empty()) return {DimId{}, 0};
-    return *std::ranges::max_element(elements, {}, [](const auto& one) { return one.second; });
+    if (bytes.empty()) return {DimId{}, 0};
+    return *std::ranges::max_element(bytes, {}, [](const auto& one) { return one.second; });
   }
 
   const ShardedGraph& step_;

@@ -41,8 +41,12 @@ class PassMaker {
   size_t add_passes(Steps& steps, size_t at) {
     if (!is_whole(steps[at], CollectiveKind::all_gather)) return 0;
     std::map<std::optional<size_t>, std::vector<Updated>> by_scatter;
+    std::map<size_t, int> makes;  // by nest: how many of the values
+    std::vector<Updated> all;
     for (size_t i = 0; i < movements(steps[at]).size(); ++i)
-      if (const auto found = updated(steps, at, i)) by_scatter[found->scatter].push_back(*found);
+      if (const auto found = updated(steps, at, i)) ++makes[found->nest], all.push_back(*found);
+    for (const Updated& one : all)
+      if (makes[one.nest] == 1) by_scatter[one.scatter].push_back(one);
     Steps passes;
     std::vector<size_t> gone;
     std::vector<std::vector<size_t>> taken(at + 1);  // by call: values that passes move

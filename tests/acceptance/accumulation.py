@@ -111,7 +111,7 @@ def check_plans(report, folder):
         report.true(f"plan, {title}: nothing is reduced after the last micro-batch", not late, late)
     whole, parts = planned(folder, "")
     reduced = [(one["kind"], one["count"], one["phase"]) for one in parts["collectives"] if one["tensor"] == "d_layer.weight"]
-    report.true("plan, no rule splits gradients: one reduction after the last micro-batch", reduced == [("all_reduce", 1, "update")], reduced)
+    report.true("plan, no rule splits gradients: one reduction after the last micro-batch", reduced == [("reduce_scatter", 1, "update")], reduced)
     report.true("plan, no rule splits gradients: micro-batches send no more", parts["communication_bytes"] == whole["communication_bytes"])
 
 
