@@ -4,6 +4,7 @@
 // bytes, and nobody waits for sums.
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "collectives/ucx_rounds.h"
 
@@ -11,7 +12,7 @@ namespace meshrt {
 
 namespace {
 
-/// An all-reduce in rounds. A round's pieces and sums have each a lane of messages; rounds use the two of each in turn.
+/// An all-reduce in rounds. A round's pieces and sums have each a lane of messages; rounds use those of each in turn.
 /// Announcements have one to themselves: what another call sends in their place may never be whole.
 class Rounds {
  public:
@@ -21,7 +22,7 @@ class Rounds {
         bytes_(call.bytes),
         packs_(call.items().size() > 1),
         round_bytes_(UcxCall::round_bytes_of_sums(call.members, packs_)) {
-    for (Room& room : rooms_) {
+    for (Room& room : std::span(rooms_).first(static_cast<size_t>(under_way()))) {
       room.pieces = exchange.room(call.members * round_bytes_);
       if (packs_) room.sums = exchange.room(call.members * round_bytes_);
       if (packs_) room.leaving = exchange.room(call.members * round_bytes_);
@@ -34,8 +35,10 @@ class Rounds {
     return rounds_of(longest, round_bytes_);
   }
 
-  static int pieces_lane(int64_t round) { return 1 + static_cast<int>(round % 2); }
-  static int sums_lane(int64_t round) { return 3 + static_cast<int>(round % 2); }
+  /// Rounds that have begun and not ended.
+  int under_way() const { return UcxCall::rounds_of_sums(call_.members); }
+  int pieces_lane(int64_t round) const { return 1 + static_cast<int>(round % under_way()); }
+  int sums_lane(int64_t round) const { return pieces_lane(round) + UcxCall::most_rounds_of_sums; }
 
   /// Posts what this member contributes to the others' slices, and what they contribute to its own.
   void exchange_pieces(int64_t round) {
@@ -65,18 +68,18 @@ class Rounds {
     const std::byte* const summed = leaving(round, call_.me, mine);
     each_other([&](int member) {
       const Range theirs = part(member, round);
-      std::byte* const to = packs_ ? at(room(round).sums, member) : call_.only.destination + theirs.begin;
-      exchange_.receive(member, step, to, theirs.bytes(), sums_lane(round));
+      std::byte* const place = in_place(theirs);
+      exchange_.receive(member, step, place ? place : at(room(round).sums, member), theirs.bytes(), sums_lane(round));
     });
     each_other([&](int member) { exchange_.send(member, step, summed, mine.bytes(), sums_lane(round)); });
   }
 
   /// Puts the others' sums into their places, where they have not come there by themselves.
   void take_sums(int64_t round) {
-    if (!packs_ || all_sum_all()) return;
+    if (all_sum_all()) return;
     each_other([&](int member) {
       const Range theirs = part(member, round);
-      unpack_values(call_, at(room(round).sums, member), theirs.begin, theirs.end);
+      if (!in_place(theirs)) unpack_values(call_, at(room(round).sums, member), theirs.begin, theirs.end);
     });
   }
 
@@ -85,7 +88,7 @@ class Rounds {
     BufferPool::Buffer pieces, sums, leaving;
   };
 
-  Room& room(int64_t round) { return rooms_[static_cast<size_t>(round % 2)]; }
+  Room& room(int64_t round) { return rooms_[static_cast<size_t>(round % under_way())]; }
   std::byte* at(const BufferPool::Buffer& buffer, int member) const { return buffer.data() + member * round_bytes_; }
   /// Starting after oneself, so that not everybody sends to member 0 first.
   template <class Visit>
@@ -102,9 +105,19 @@ class Rounds {
     const Range whole = slice(member), range = round_of(round, whole.bytes(), round_bytes_);
     return {whole.begin + range.begin, whole.begin + range.end};
   }
+  /// Where bytes of the call lie; null: in several values.
+  std::byte* in_place(Range range) const {
+    std::byte* place = nullptr;
+    each_item(
+        call_, range.begin, range.end, [&](const Item& item) { return source_bytes(call_, item); },
+        [&](const Item& item, int64_t begin, int64_t end, int64_t) {
+          place = end - begin == range.bytes() ? item.destination + begin : nullptr;
+        });
+    return place;
+  }
   /// Where bytes lie that leave this member: in place, or packed.
   const std::byte* leaving(int64_t round, int member, Range range) {
-    if (!packs_) return call_.only.source + range.begin;
+    if (const std::byte* const place = in_place(range)) return place;
     std::byte* const packed = at(room(round).leaving, member);
     pack_values(call_, packed, range.begin, range.end);
     return packed;
@@ -117,7 +130,7 @@ class Rounds {
   int64_t bytes_;
   bool packs_;
   int64_t round_bytes_;
-  std::array<Room, 2> rooms_;
+  std::array<Room, UcxCall::most_rounds_of_sums> rooms_;
 };
 
 void sum_small(const UcxCall& exchange, const Call& call) {
@@ -148,15 +161,17 @@ Task ucx_all_reduce(UcxCall exchange, const Call& call, HeadOfQueue& head) {
   if (at_once) rounds.exchange_pieces(0);
   co_await exchange.finished();
   co_await head;
-  for (int64_t round = 0; round < count + 2; ++round) {
-    if (round >= 2) {
-      co_await exchange.finished(Rounds::sums_lane(round - 2));
-      rounds.take_sums(round - 2);
+  // Half of the rounds under way wait for pieces, half for sums.
+  const int64_t depth = rounds.under_way(), half = depth / 2;
+  for (int64_t round = 0; round < count + depth; ++round) {
+    if (const int64_t ends = round - depth; ends >= 0 && ends < count) {
+      co_await exchange.finished(rounds.sums_lane(ends));
+      rounds.take_sums(ends);
     }
     if (round < count && !(round == 0 && at_once)) rounds.exchange_pieces(round);
-    if (round >= 1 && round <= count) {
-      co_await exchange.finished(Rounds::pieces_lane(round - 1));
-      rounds.exchange_sums(round - 1);
+    if (const int64_t turns = round - half; turns >= 0 && turns < count) {
+      co_await exchange.finished(rounds.pieces_lane(turns));
+      rounds.exchange_sums(turns);
     }
   }
 }

@@ -26,14 +26,23 @@ class UcxCall {
     const int64_t of_two = std::min(mebi, std::max(shortest_round, most_room / members / page * page));
     return std::max(page, 2 * of_two / rooms / page * page);
   }
-  /// Of an all-reduce, with two rounds under way: a round has a room for pieces, and where values are packed one for
-  /// sums and one for what leaves.
-  static constexpr int rooms_of_sums(bool packs) { return packs ? 6 : 2; }
+  /// Of an all-reduce: a round has a room for pieces, and where values are packed one for sums and one for what leaves.
+  static constexpr int rooms_of_sums(bool packs) { return packs ? 3 : 1; }
   static constexpr int64_t round_bytes_of_sums(int members, bool packs) {
-    return std::min(round_bytes(members, rooms_of_sums(packs)), mebi / 2);
+    return std::min(round_bytes(members, 2 * rooms_of_sums(packs)), mebi / 2);
   }
+  /// And how many of its rounds are under way: a link takes its bandwidth times its latency before the first answer, 2
+  /// MiB of 1 GB/s and 2 ms. The more members, the more goes out in each.
+  static constexpr int most_rounds_of_sums = 8;
+  static constexpr int rounds_of_sums(int members) { return std::clamp(16 / members, 2, most_rounds_of_sums); }
   /// The most that all rooms of a call take in a job of so many ranks.
-  static constexpr int64_t most_rooms(int ranks) { return 2 * ranks * round_bytes(ranks); }
+  static constexpr int64_t most_rooms(int ranks) {
+    int64_t most = 2 * ranks * round_bytes(ranks);
+    for (int members = 2; members <= std::min(ranks, 16); ++members)
+      most =
+          std::max(most, members * rounds_of_sums(members) * rooms_of_sums(true) * round_bytes_of_sums(members, true));
+    return most;
+  }
 
  private:
   struct Posted {
@@ -66,7 +75,7 @@ class UcxCall {
 
   /// Posts one message of step `step` (from 1) to or from a member. Empty messages are not sent. Those of different
   /// lanes can be waited for by themselves.
-  static constexpr int lanes = 5;  // of announcements, then of what an algorithm sends
+  static constexpr int lanes = 1 + 2 * most_rounds_of_sums;  // of announcements, then of what an algorithm sends
   void send(int member, uint32_t step, const std::byte* data, int64_t bytes, int lane = 0);
   void receive(int member, uint32_t step, std::byte* data, int64_t bytes, int lane = 0);
   Finished finished(int lane = 0) { return {*this, lane}; }
