@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "codegen/layout/cost.h"
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/walk.h"
@@ -43,12 +44,30 @@ size_t timely_start(const Program& program, const Steps& steps, size_t call, siz
   return at;
 }
 
+/// Puts updates that do without the call before the first step that needs it, where the call has them to hide behind:
+/// between hosts. Where that step then stands.
+size_t put_off(const Program& program, Steps& steps, size_t call, size_t need) {
+  const MeshShape& mesh = program.sharded.layout.mesh;
+  if (within_node(program.sharded.machine, mesh, movements(steps[call]).front().axes)) return need;
+  if (steps[call].part == Part::forward) return need;
+  for (size_t at = need; at < steps.size() && std::holds_alternative<Nest>(steps[at].what); ++at) {
+    const auto stays = [&](const Step& before) { return bool(common_memory(program, before, steps[at])); };
+    const auto between = std::span(steps).subspan(need, at - need);
+    if (common_memory(program, steps[call], steps[at]) || std::ranges::any_of(between, stays)) continue;
+    const auto from = steps.begin() + static_cast<std::ptrdiff_t>(need);
+    std::rotate(from, steps.begin() + static_cast<std::ptrdiff_t>(at),
+                steps.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+    ++need;
+  }
+  return need;
+}
+
 void overlap(const Program& program, Steps& steps, bool early) {
   for (size_t i = 0; i < steps.size(); ++i) {
     if (!is_in(steps[i], Phase::whole)) continue;
     const MeshShape& mesh = program.sharded.layout.mesh;
     if (mesh.size(movements(steps[i]).front().axes) == 1) continue;
-    const size_t need = first_need(program, steps, i, steps[i]);
+    const size_t need = put_off(program, steps, i, first_need(program, steps, i, steps[i]));
     const size_t begin = early ? timely_start(program, steps, i, need) : i;
     const auto at = [&](size_t index) { return steps.begin() + static_cast<std::ptrdiff_t>(index); };
     const auto computes = [](const Step& step) { return movements(step).empty(); };

@@ -18,8 +18,9 @@ class LineCosts;
 /// the program, which knows its name; `data`, before the step, is until its batch is there.
 struct StepProfile {
   double data = 0, step = 0, products = 0, attention = 0, collectives = 0, waiting = 0, calls = 0;
-  double actions = 0;                         ///< of a pipeline's row, what they compute and wait for
-  int64_t sent = 0;                           ///< bytes, by the formulas of collectives.h
+  double polled = 0;   ///< of `collectives`, what was done within products and attention, which count without it
+  double actions = 0;  ///< of a pipeline's row, what they compute and wait for
+  int64_t sent = 0;    ///< bytes, by the formulas of collectives.h
   std::vector<TraceEvent>* events = nullptr;  ///< where every scope is noted by itself; null: nowhere
   LineCosts* lines = nullptr;                 ///< where each line of the spec has its own; null: nowhere
 };
@@ -75,12 +76,16 @@ class Timed {
  public:
   explicit Timed(double StepProfile::*part, Describe describe = {})
       : profile_(thread_profile()), part_(part), describe_(std::move(describe)) {
-    if (profile_) start_ = Clock::now();
+    if (!profile_) return;
+    polled_ = profile_->polled;
+    start_ = Clock::now();
   }
   ~Timed() {
     if (!profile_) return;
     const Clock::time_point end = Clock::now();
     profile_->*part_ += std::chrono::duration<double>(end - start_).count();
+    if (part_ == &StepProfile::products || part_ == &StepProfile::attention)
+      profile_->*part_ -= profile_->polled - polled_;
     if (profile_->events) profile_->events->push_back({part_, start_, end, describe_()});
   }
   Timed(const Timed&) = delete;
@@ -92,6 +97,7 @@ class Timed {
   double StepProfile::*part_;
   Describe describe_;
   Clock::time_point start_;
+  double polled_ = 0;
 };
 
 /// Measures into a profile while it lives.

@@ -124,7 +124,10 @@ void Transport::poll() {
   const auto now = std::chrono::steady_clock::now();
   if (now - polled_ < interval) return;
   polled_ = now;
+  StepProfile* const profile = thread_profile();
+  const double before = profile ? profile->collectives : 0;
   advance();
+  if (profile) profile->polled += profile->collectives - before;
 }
 
 void Transport::advance_all() {
