@@ -5,6 +5,8 @@
 #include <functional>
 #include <memory>
 
+#include "meshrt/poll.h"
+
 namespace meshrt {
 
 /// The thread that has them, and `count - 1` helpers, which sleep where nothing is to do.
@@ -54,9 +56,14 @@ void share(int64_t extent, int64_t least, const Piece& piece) {
 /// more to a thread.
 template <class Turn>
 void each(int64_t extent, int64_t least, const Turn& turn) {
+  constexpr int64_t together = 16'384;  // turns, before collectives that are under way are moved along
   share(extent, least, [&](int64_t begin, int64_t end) {
+    for (int64_t next; begin < end; begin = next) {
+      next = end - begin < together ? end : begin + together;
 #pragma GCC ivdep
-    for (int64_t i = begin; i < end; ++i) turn(i);
+      for (int64_t i = begin; i < next; ++i) turn(i);
+      poll();
+    }
   });
 }
 
