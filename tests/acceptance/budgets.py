@@ -223,9 +223,40 @@ def check_rings(report, folder):
     report.true("and they equal one rank", "values are equal" in equal.stdout, equal.stdout[-200:] + equal.stderr[-200:])
 
 
+MOMENTS = """dim batch = 64, from = 1024, hidden = 1024
+model Wide {
+  input x, y : real[batch, from]
+  param up   : real[from, hidden] = fan_in[from]
+  param down : real[hidden, from] = fan_in[hidden]
+  loss = mean[batch, from]((dot[hidden](tanh(dot[from](x, up)), down) - y) ^ 2)
+  minimize loss with adam(lr: 1e-3)
+}
+mesh line { data: 4 }
+"""
+
+
+def check_moments(report, folder):
+    """A rule that the compiler adds is told and explained; what the layout says of the optimizer's state, and a budget, it keeps."""
+    path = f"{folder}/wide.mesh"
+    added = "added by the compiler\n  optimizer { from -> data }  the 4 ranks that add up the gradients each update a part in place of all of it\n"
+    for name, rules, budget, machine, splits in (
+            ("a layout that says nothing of moments", "batch -> data", "", "", True),
+            ("moments kept whole", "batch -> data; optimizer { from -> none }", "", "", False),
+            ("a budget without all_gather", "batch -> data", "budget default { forbid all_gather of params }", "", False),
+            ("one of memory", "batch -> data", "budget default { peak_memory <= 1 GiB }", "", True),
+            ("ranks of four hosts", "batch -> data", "", "name: apart\nnode: { ranks: 1 }\n", False)):
+        write(path, f"{MOMENTS}layout default on line {{ {rules} }}\n{budget}\n")
+        write(f"{folder}/of.yaml", machine or "name: near\n")
+        options = (path, "--machine", f"{folder}/of.yaml")
+        plan = execute(meshc(), "plan", *options).stdout
+        report.true(f"{name}: {'moments are split' if splits else 'no rule is added'}", (added in plan) == splits and ("added by" in plan) == splits, plan[:600])
+        said = execute(meshc(), "explain", path, "up.moment1", *options[1:]).stdout
+        report.true(f"{name}: explain says so", ("the compiler adds `optimizer { from -> data }`" in said) == splits, said)
+
+
 def run(small):
     report = Report()
     with scratch() as folder:
-        for action in (check_ways_out, check_several, check_commands, check_plan, check_memory, check_rings):
+        for action in (check_ways_out, check_several, check_commands, check_plan, check_memory, check_rings, check_moments):
             report.attempt(action.__name__, lambda action=action: action(report, folder))
     return report

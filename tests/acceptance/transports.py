@@ -32,12 +32,13 @@ def run(small):
             with open(more, "w") as file:
                 file.write("mesh single { only: 1 }\nlayout one on single { }\n"
                            "mesh ring { ctx: 4 }\nlayout zigzag on ring { seq -> ctx { owns: \"zigzag\" } }\n"
-                           "mesh turns { pipe: 2, data: 2 }\nlayout owners on turns { batch -> data; layer -> pipe; optimizer { layer -> pipe * data } }\n")
-            for name, layout in (("one", ["--layout", "one"]), ("two", ["--mesh", "data=2"]), ("four", ["--mesh", "data=2,model=2"]), ("zigzag", ["--layout", "zigzag"]), ("ring", ["--layout", "ring"]), ("owners", ["--layout", "owners"])):
+                           "mesh turns { pipe: 2, data: 2 }\nlayout owners on turns { batch -> data; layer -> pipe; optimizer { layer -> pipe * data } }\n"
+                           "mesh trio { data: 3 }\nlayout moments on trio { batch -> data; optimizer { embed -> data } }\n")
+            for name, layout in (("one", ["--layout", "one"]), ("two", ["--mesh", "data=2"]), ("four", ["--mesh", "data=2,model=2"]), ("zigzag", ["--layout", "zigzag"]), ("ring", ["--layout", "ring"]), ("owners", ["--layout", "owners"]), ("moments", ["--layout", "moments"])):
                 execute(meshc(), "build", f"{TOP}/specs/gpt.mesh", more, *layout, *sets(**GPT), "--precision", "f64", "-o", os.path.join(folder, name))
             one = losses(folder, "one", f"{folder}/one/gpt", 1, steps)
             report.true("every step has its loss", len(one) == steps, len(one))
-            for name, ranks in (("two", 2), ("four", 4), ("zigzag", 4), ("ring", 4), ("owners", 4)):
+            for name, ranks in (("two", 2), ("four", 4), ("zigzag", 4), ("ring", 4), ("owners", 4), ("moments", 3)):
                 program = f"{folder}/{name}/gpt"
                 threads = losses(folder, f"{name}-threads", program, ranks, steps, ["--threads"])
                 arena = losses(folder, f"{name}-arena", program, ranks, steps)
@@ -46,6 +47,12 @@ def run(small):
                 report.true(f"{name}: threads and processes over UCX give the same bits", threads == ucx)
                 apart = max(abs(a - b) / abs(a) for a, b in zip(one, threads))
                 report.check(f"{name}: loss of {steps} steps against one rank, relative", float(f"{apart:.2e}"), 1e-9)
+
+            with open(f"{folder}/moments/gpt.cpp") as file:
+                report.true("moments: updated and gathered in one pass", "meshrt::OnePass" in file.read())
+            for name, env in (("MESHRT_NO=one-pass", {"MESHRT_NO": "one-pass"}), ("three threads a rank", {"MESHRT_THREADS": "3"})):
+                found = losses(folder, "moments-other", f"{folder}/moments/gpt", 3, steps, env=env)
+                report.true(f"moments: {name}: the same bits", len(found) == steps and found == losses(folder, "moments-arena", f"{folder}/moments/gpt", 3, steps))
 
     report.attempt("transports", action)
     return report
