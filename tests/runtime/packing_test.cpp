@@ -104,7 +104,8 @@ TEST(Rooms, OfEveryCallOverUcxAreWhatIsPlanned) {
     for (const bool packs : {false, true}) {
       const int64_t round = UcxCall::round_bytes_of_sums(members, packs);
       EXPECT_GE(round, 4096);
-      EXPECT_LE(UcxCall::rounds_of_sums(members) * UcxCall::rooms_of_sums(packs) * members * round, most) << members << (packs ? ", packed" : "");
+      EXPECT_LE(UcxCall::rounds_of_sums(members) * UcxCall::rooms_of_sums(packs) * members * round, most)
+          << members << (packs ? ", packed" : "");
     }
   }
 }
