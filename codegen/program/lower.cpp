@@ -103,7 +103,6 @@ void merge_steps(Program& program, const LowerOptions& options) {
   if (!options.fuse) return;
   fuse(program);
   combine_collectives(program);
-  update_in_one_pass(program);
 }
 
 /// `share`: an entry may execute the forward steps of the first in place of steps of its own.
@@ -146,6 +145,7 @@ Program lowered(std::span<const Entry> entries, const LowerOptions& options, boo
     else others[i].lower();
   }
   merge_steps(program, options);
+  if (options.fuse) update_in_one_pass(program);
   return program;
 }
 

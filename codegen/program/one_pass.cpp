@@ -39,14 +39,9 @@ class PassMaker {
   /// Before the all-gather at `at`, which goes if nothing is left of it. How many steps stand before what follows it,
   /// more than before.
   size_t add_passes(Steps& steps, size_t at) {
-    if (!is_whole(steps[at], CollectiveKind::all_gather)) return 0;
+    if (!is_call(steps[at], CollectiveKind::all_gather)) return 0;
     std::map<std::optional<size_t>, std::vector<Updated>> by_scatter;
-    std::map<size_t, int> makes;  // by nest: how many of the values
-    std::vector<Updated> all;
-    for (size_t i = 0; i < movements(steps[at]).size(); ++i)
-      if (const auto found = updated(steps, at, i)) ++makes[found->nest], all.push_back(*found);
-    for (const Updated& one : all)
-      if (makes[one.nest] == 1) by_scatter[one.scatter].push_back(one);
+    for (const Updated& one : all_updated(steps, at)) by_scatter[one.scatter].push_back(one);
     Steps passes;
     std::vector<size_t> gone;
     std::vector<std::vector<size_t>> taken(at + 1);  // by call: values that passes move
@@ -74,7 +69,23 @@ class PassMaker {
     return added - gone.size();
   }
 
-  bool is_whole(const Step& step, CollectiveKind kind) const {
+  /// Of the values of an all-gather those that a nest each makes, which has nothing to do with the others' nests.
+  std::vector<Updated> all_updated(const Steps& steps, size_t at) const {
+    std::vector<Updated> all;
+    for (size_t i = 0; i < movements(steps[at]).size(); ++i)
+      if (const auto found = updated(steps, at, i)) all.push_back(*found);
+    const auto meets_another = [&](const Updated& one) {
+      return std::ranges::any_of(all, [&](const Updated& other) {
+        if (other.gathered == one.gathered) return false;
+        return other.nest == one.nest || common_memory(program_, steps[one.nest], steps[other.nest]);
+      });
+    };
+    std::vector<Updated> apart;
+    std::ranges::remove_copy_if(all, std::back_inserter(apart), meets_another);
+    return apart;
+  }
+
+  bool is_call(const Step& step, CollectiveKind kind) const {
     const auto moved = movements(step);
     return !moved.empty() && moved.front().kind == kind && moved.front().phase == CollectiveStep::Phase::whole &&
            within_node(program_.sharded.machine, program_.sharded.layout.mesh, moved.front().axes) &&
@@ -98,16 +109,18 @@ class PassMaker {
 
   std::optional<Updated> updated(const Steps& steps, size_t at, size_t index) const {
     const CollectiveStep& gather = movements(steps[at])[index];
-    if (!is_handed_over(gather.from)) return std::nullopt;
+    // A parameter has memory of its own, so that writing it on all ranks meets nothing that others still read.
+    const Buffer& to = program_.buffer(gather.to.buffer);
+    if (to.kind != BufferKind::parameter || to.view_of || !is_handed_over(gather.from)) return std::nullopt;
     const std::optional<size_t> made = maker(steps, at, gather.from);
     const auto* nest = made ? std::get_if<Nest>(&steps[*made].what) : nullptr;
-    if (!nest || !is_elementwise(*nest, gather)) return std::nullopt;
+    if (!nest || steps[*made].part != Part::update || !is_elementwise(*nest, gather)) return std::nullopt;
     Updated one{index, *made, std::nullopt};
     for (const Scalar& scalar : nest->passes.front().scalars) {
       const auto* load = std::get_if<Scalar::Load>(&scalar.what);
       if (!load || !is_handed_over(load->access)) continue;
       const std::optional<size_t> from = maker(steps, *made, load->access);
-      if (!from || !is_whole(steps[*from], CollectiveKind::reduce_scatter)) continue;
+      if (!from || !is_call(steps[*from], CollectiveKind::reduce_scatter)) continue;
       const auto sums = movements(steps[*from]);
       for (size_t i = 0; i < sums.size(); ++i)
         if (sums[i].to == load->access && sums[i].axes == gather.axes && sums[i].to_dim == gather.from_dim &&
@@ -119,17 +132,18 @@ class PassMaker {
   }
 
   /// Whether each of its iterations stores what it makes of its own elements of the parts that ranks have, or of the
-  /// same elements of whole values: it can be made in stretches, in any order.
+  /// parameter's: it can be made in stretches, in any order.
   bool is_elementwise(const Nest& nest, const CollectiveStep& gather) const {
     if (nest.passes.size() != 1 || !nest.rows.empty() || !nest.bounds.empty()) return false;
     const Pass& pass = nest.passes.front();
     std::vector<LocalDim> dims = nest.outer;
     dims.insert(dims.end(), pass.inner.begin(), pass.inner.end());
     if (dims != gather.before || !pass.reductions.empty() || !pass.accumulates.empty()) return false;
-    std::vector<uint32_t> stored;
     for (const Pass::Store& store : pass.stores) {
       if (!is_plain(store.to) || program_.buffer(store.to.buffer).dims != dims) return false;
-      stored.push_back(root(store.to));
+      // What is neither stored nor handed on could lie where other ranks still read gradients.
+      if (root(store.to) != root(gather.from) && !program_.buffer(storage(program_, store.to.buffer)).stored)
+        return false;
     }
     return std::ranges::all_of(pass.scalars, [&](const Scalar& scalar) {
       if (std::holds_alternative<Scalar::Index>(scalar.what) || std::holds_alternative<Scalar::Turn>(scalar.what) ||
@@ -138,8 +152,8 @@ class PassMaker {
       const auto* load = std::get_if<Scalar::Load>(&scalar.what);
       if (!load) return true;
       const std::vector<LocalDim>& held = program_.buffer(load->access.buffer).dims;
-      const bool is_whole = held == gather.after && std::ranges::count(stored, root(load->access)) == 0;
-      return is_plain(load->access) && (held.empty() || held == dims || is_whole);
+      const bool is_own_whole = held == gather.after && root(load->access) == root(gather.to);
+      return is_plain(load->access) && (held.empty() || held == dims || is_own_whole);
     });
   }
 

@@ -18,7 +18,7 @@ class LineCosts;
 /// the program, which knows its name; `data`, before the step, is until its batch is there.
 struct StepProfile {
   double data = 0, step = 0, products = 0, attention = 0, collectives = 0, waiting = 0, calls = 0;
-  double polled = 0;   ///< of `collectives`, what was done within products and attention, which count without it
+  double polled = 0;   ///< of `collectives`, what poll() did; products and attention count without it
   double actions = 0;  ///< of a pipeline's row, what they compute and wait for
   int64_t sent = 0;    ///< bytes, by the formulas of collectives.h
   std::vector<TraceEvent>* events = nullptr;  ///< where every scope is noted by itself; null: nowhere

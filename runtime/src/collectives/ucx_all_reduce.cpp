@@ -68,6 +68,7 @@ class Rounds {
     const std::byte* const summed = leaving(round, call_.me, mine);
     each_other([&](int member) {
       const Range theirs = part(member, round);
+      if (theirs.bytes() == 0) return;
       std::byte* const place = in_place(theirs);
       exchange_.receive(member, step, place ? place : at(room(round).sums, member), theirs.bytes(), sums_lane(round));
     });
@@ -79,7 +80,8 @@ class Rounds {
     if (all_sum_all()) return;
     each_other([&](int member) {
       const Range theirs = part(member, round);
-      if (!in_place(theirs)) unpack_values(call_, at(room(round).sums, member), theirs.begin, theirs.end);
+      if (theirs.bytes() > 0 && !in_place(theirs))
+        unpack_values(call_, at(room(round).sums, member), theirs.begin, theirs.end);
     });
   }
 
@@ -117,6 +119,7 @@ class Rounds {
   }
   /// Where bytes lie that leave this member: in place, or packed.
   const std::byte* leaving(int64_t round, int member, Range range) {
+    if (range.bytes() == 0) return nullptr;
     if (const std::byte* const place = in_place(range)) return place;
     std::byte* const packed = at(room(round).leaving, member);
     pack_values(call_, packed, range.begin, range.end);
