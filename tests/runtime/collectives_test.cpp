@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <memory>
 
 #include "cases.h"
 #include "channels.h"
@@ -13,21 +15,40 @@
 #include "misbehave.h"
 #include "one_pass.h"
 #include "plans.h"
+#include "transport/progress_thread.h"
 
 namespace meshrt::test {
 
 struct Setting {
   std::string transport;
   int ranks;
+  bool progress = false;  // each with a thread for it
 };
+
+std::string text(const Setting& setting) {
+  return setting.transport + "_" + std::to_string(setting.ranks) + (setting.progress ? "_with_progress_threads" : "");
+}
 // NOLINTNEXTLINE(readability-identifier-naming): GoogleTest's name
-void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.transport << " of " << setting.ranks; }
+void PrintTo(const Setting& setting, std::ostream* out) { *out << text(setting); }
 
 class Collectives : public testing::TestWithParam<Setting> {
  protected:
   const std::string& transport() const { return GetParam().transport; }
   int ranks() const { return GetParam().ranks; }
-  std::vector<std::string> options() const { return {"-n", std::to_string(ranks()), "--transport", transport()}; }
+
+  /// As threads of this process.
+  int launch(const std::function<int(Rank&)>& body) const {
+    return launch_threads(ranks(), [&](Rank& rank) {
+      const auto progress = GetParam().progress ? std::make_unique<ProgressThread>(rank.transport()) : nullptr;
+      return body(rank);
+    });
+  }
+
+  /// As processes.
+  Outcome run_job(std::vector<std::string> task, double limit) const {
+    if (GetParam().progress) task.emplace_back("--progress-thread");
+    return test::run_job({"-n", std::to_string(ranks()), "--transport", transport()}, task, limit);
+  }
 
   /// Runs a task of rank_program on all ranks.
   void run(const std::string& task, void (*body)(Rank&), double limit) const {
@@ -36,18 +57,16 @@ class Collectives : public testing::TestWithParam<Setting> {
         body(rank);
         return 0;
       };
-      EXPECT_EQ(launch_threads(ranks(), all_well), 0);
+      EXPECT_EQ(launch(all_well), 0);
       return;
     }
-    const Outcome outcome = run_job(options(), {task}, limit);
+    const Outcome outcome = run_job({task}, limit);
     EXPECT_EQ(outcome.code, 0) << outcome.errors;
     EXPECT_EQ(outcome.errors, "");
   }
 };
 
-std::string title(const testing::TestParamInfo<Setting>& info) {
-  return info.param.transport + "_" + std::to_string(info.param.ranks);
-}
+std::string title(const testing::TestParamInfo<Setting>& info) { return text(info.param); }
 
 TEST_P(Collectives, AgreeWithOracle) { run("cases", run_all_cases, 120); }
 
@@ -67,11 +86,11 @@ constexpr bool processes = false;
 constexpr bool processes = true;
 #endif
 
-std::vector<Setting> settings(const std::vector<int>& ranks) {
+std::vector<Setting> settings(const std::vector<int>& ranks, bool progress = false) {
   std::vector<Setting> all;
   for (const char* transport : {"threads", "arena", "ucx"})
     if (processes || transport == std::string("threads"))
-      for (const int n : ranks) all.push_back({transport, n});
+      for (const int n : ranks) all.push_back({transport, n, progress});
   return all;
 }
 // As between hosts.
@@ -86,6 +105,7 @@ TEST(Network, AgreesWithOracle) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, Collectives, testing::ValuesIn(settings({1, 2, 3, 4, 6})), title);
+INSTANTIATE_TEST_SUITE_P(MovedByThreads, Collectives, testing::ValuesIn(settings({2, 3}, true)), title);
 
 class Divergence : public Collectives {};
 
@@ -94,10 +114,10 @@ TEST_P(Divergence, IsNamedOnBothSides) {
     Outcome outcome;
     if (transport() == "threads") {
       testing::internal::CaptureStderr();
-      outcome.code = launch_threads(ranks(), [&](Rank& rank) { return misbehave(rank, kind.name); });
+      outcome.code = launch([&](Rank& rank) { return misbehave(rank, kind.name); });
       outcome.errors = testing::internal::GetCapturedStderr();
     } else {
-      outcome = run_job(options(), {"misbehave", kind.name}, 10);
+      outcome = run_job({"misbehave", kind.name}, 10);
     }
     EXPECT_EQ(outcome.code, 3) << kind.name << ": " << outcome.errors;
     EXPECT_EQ(std::ranges::count(outcome.errors, '\n'), 1) << kind.name << ": " << outcome.errors;
@@ -107,5 +127,6 @@ TEST_P(Divergence, IsNamedOnBothSides) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Transports, Divergence, testing::ValuesIn(settings({2, 4})), title);
+INSTANTIATE_TEST_SUITE_P(MovedByThreads, Divergence, testing::ValuesIn(settings({2, 4}, true)), title);
 
 }  // namespace meshrt::test

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "misbehave.h"
 #include "one_pass.h"
 #include "plans.h"
+#include "transport/progress_thread.h"
 
 namespace {
 
@@ -115,6 +117,9 @@ int send(Rank& rank, const std::string& kind, int64_t bytes, int times) {
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   return meshrt::run_rank([&](Rank& rank) {
+    const auto progress = arguments.back() == "--progress-thread"
+                              ? std::make_unique<meshrt::ProgressThread>(rank.transport())
+                              : nullptr;
     if (arguments.at(0) == "cases") {
       meshrt::test::run_all_cases(rank);
       return 0;

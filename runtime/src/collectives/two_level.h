@@ -18,7 +18,7 @@ struct Stage {
     task = transport.task_of(group, call, head);
   }
   Call call;
-  uint32_t finished;
+  Finished finished;
   HeadOfQueue head;
   Task task;
 };

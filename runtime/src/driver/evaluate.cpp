@@ -36,6 +36,7 @@ int evaluate(Rank& rank, Program& program, const RunFile& run, const ModelFiles&
   heed_timeout(rank, run);
   check_same_job(rank, info, run);
   prepare(rank, program);
+  const std::unique_ptr<ProgressThread> progress = progress_thread(rank);
   Validator validator(program, run, evaluation_set(run));
   const LoadedModel model = load_model(rank, program, run, files);
   if (rank.rank() == 0 && !model.note.empty()) tell("note: {}\n", model.note);

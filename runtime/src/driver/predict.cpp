@@ -112,6 +112,7 @@ int predict(Rank& rank, Program& program, const RunFile& run, const ModelFiles& 
   heed_timeout(rank, run);
   check_same_job(rank, info, run);
   prepare(rank, program);
+  const std::unique_ptr<ProgressThread> progress = progress_thread(rank);
   const size_t entry = entry_of(info, predict_entry);
   const std::vector<Source> sources = read_whole(run.data);
   Batches batches(program.tensors(), info, run, sources, "data", info.entries[entry].unread);

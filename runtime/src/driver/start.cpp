@@ -9,6 +9,10 @@
 #include "driver/nodes.h"
 #include "meshrt/driver.h"
 #include "meshrt/failure.h"
+#include "meshrt/launch.h"
+#include "meshrt/threads.h"
+#include "system/switched_off.h"
+#include "transport/progress_thread.h"
 #include "transport/site_names.h"
 #include "transport/transport.h"
 
@@ -42,6 +46,13 @@ void prepare(Rank& rank, Program& program) {
   check_memory(rank, info);
   rank.allocate(info.arena_bytes, info.own_bytes, [&](int of) { return memory_of(info, of); });
   program.bind(rank);
+}
+
+std::unique_ptr<ProgressThread> progress_thread(const Rank& rank) {
+  Transport& transport = rank.transport();
+  const int here = static_cast<int>(transport.placement().neighbours(rank.rank()).size());
+  if (rank.ranks() == 1 || here * (threads_of_rank() + 1) > allowed_cores() || switched_off("progress")) return nullptr;
+  return std::make_unique<ProgressThread>(transport);
 }
 
 /// MESHRT_TIMEOUT, which a launcher's --timeout sets, stands over the run file.

@@ -138,6 +138,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
   ReadAhead reader(batches);
   const Outputs outputs(rank, program, run);
   RunReport report(rank, info, run, options, moment.step);
+  const std::unique_ptr<ProgressThread> progress = progress_thread(rank);
 
   std::optional<Log> log;
   if (rank.rank() == 0) {

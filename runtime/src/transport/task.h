@@ -1,6 +1,7 @@
 // task.h: an algorithm that stops where it must wait for other ranks and goes on from there later: a coroutine. It
 // waits by `co_await condition`; whoever runs it calls advance() until it is done. Nothing runs by itself.
 #pragma once
+#include <atomic>
 #include <coroutine>
 #include <string>
 #include <utility>
@@ -40,6 +41,12 @@ class [[nodiscard]] Task {
   /// What it waits for, after advance() was false.
   Condition& awaited() const;
 
+  /// Where this is true, tasks that the calling thread advances stop even where they need not wait; null: nowhere.
+  static const std::atomic<bool>*& gives_way_to() {
+    static constinit thread_local const std::atomic<bool>* to = nullptr;
+    return to;
+  }
+
  private:
   using Handle = std::coroutine_handle<promise_type>;
   explicit Task(Handle handle) : handle_(handle) {}
@@ -49,7 +56,10 @@ class [[nodiscard]] Task {
 struct Task::promise_type {
   struct Awaiter {
     Condition& condition;
-    bool await_ready() const { return condition.met(); }
+    bool await_ready() const {
+      const std::atomic<bool>* const other = gives_way_to();
+      return (!other || !other->load(std::memory_order_relaxed)) && condition.met();
+    }
     void await_suspend(Handle handle) const { handle.promise().awaited = &condition; }
     void await_resume() const {}
   };

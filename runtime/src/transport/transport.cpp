@@ -5,12 +5,29 @@
 
 #include "meshrt/poll.h"
 #include "meshrt/profile.h"
+#include "transport/progress_thread.h"
 
 namespace meshrt {
 
 constinit thread_local Transport* detail::pending = nullptr;
 
 void detail::advance_pending() { pending->poll(); }
+
+/// What the rank's own thread does with the queues, while a thread for progress keeps off.
+class Transport::Turn {
+ public:
+  explicit Turn(Transport& transport) : transport_(transport) {
+    if (transport.progress_thread_) transport.progress_thread_->begin_turn();
+  }
+  ~Turn() {
+    if (transport_.progress_thread_) transport_.progress_thread_->end_turn(!transport_.pending_.empty());
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  Transport& transport_;
+};
 
 Transport::~Transport() { drop_calls(); }
 
@@ -47,7 +64,7 @@ Transport::Pending& Transport::next_place(Queue& queue) {
 Ticket Transport::start(Queue& queue, Pending& pending) {
   if (queue.idle()) {
     pending_.push_back(&queue);
-    detail::pending = this;
+    if (!progress_thread_) detail::pending = this;
   }
   const uint32_t sequence = ++queue.started;
   pending.call->sequence = sequence;
@@ -70,6 +87,7 @@ Ticket start_alone(const Call& call) {
 Ticket Transport::start(const Group& group, Call& call) {
   const Timed timed(&StepProfile::collectives);
   if (call.members == 1) return start_alone(call);
+  const Turn turn(*this);
   Queue& queue = queue_of(group);
   Pending& pending = next_place(queue);
   pending.call = &call;
@@ -79,6 +97,7 @@ Ticket Transport::start(const Group& group, Call& call) {
 Ticket Transport::start(const Group& group, Call&& call) {
   const Timed timed(&StepProfile::collectives);
   if (call.members == 1) return start_alone(call);
+  const Turn turn(*this);
   Queue& queue = queue_of(group);
   Pending& pending = next_place(queue);
   pending.kept = std::move(call);
@@ -87,17 +106,27 @@ Ticket Transport::start(const Group& group, Call&& call) {
 }
 
 void Transport::run(const Group& group, Call& call) {
-  if (!run_straight(group, call)) wait(start(group, call));
+  const Timed timed(&StepProfile::collectives);
+  if (call.members == 1) {
+    start_alone(call);
+    return;
+  }
+  const Turn turn(*this);
+  if (run_straight(group, call)) return;
+  Queue& queue = queue_of(group);
+  Pending& pending = next_place(queue);
+  pending.call = &call;
+  wait(queue, start(queue, pending));
 }
 
 bool Transport::run_straight(const Group& group, Call& call) {
-  if (!pending_.empty() || call.members == 1) return false;
-  const Timed timed(&StepProfile::collectives);
+  if (!pending_.empty()) return false;
   Queue& queue = queue_of(group);
   call.sequence = queue.started + 1;
   if (!run_at_once(group, call)) return false;
-  queue.started = queue.finished = call.sequence;
+  queue.started = call.sequence;
   call.end();
+  queue.finished = call.sequence;
   return true;
 }
 
@@ -106,8 +135,8 @@ void Transport::advance(Queue& queue) {
     Pending& pending = queue.at(s);
     if (!pending.task.advance() || s != queue.finished + 1) continue;
     pending.task = {};
-    queue.finished = s;
     pending.call->end();
+    queue.finished.store(s, std::memory_order_release);
   }
   if (!queue.idle()) return;
   std::erase(pending_, &queue);
@@ -115,7 +144,9 @@ void Transport::advance(Queue& queue) {
 }
 
 void Transport::advance() {
+  if (progress_thread_ && progress_thread_->runs()) return;
   const Timed timed(&StepProfile::collectives);
+  const Turn turn(*this);
   advance_all();
 }
 
@@ -130,8 +161,9 @@ void Transport::poll() {
   if (profile) profile->polled += profile->collectives - before;
 }
 
-void Transport::advance_all() {
+bool Transport::advance_all() {
   for (size_t i = pending_.size(); i-- > 0;) advance(*pending_[i]);  // what is done drops out
+  return !pending_.empty();
 }
 
 bool Transport::can_go_on() const {
@@ -142,7 +174,8 @@ bool Transport::can_go_on() const {
 }
 
 bool Transport::finished(Ticket ticket) const {
-  return ticket.group < 0 || reached(queues_[ticket.group]->finished, ticket.sequence);
+  return ticket.group < 0 ||
+         reached(queues_[ticket.group]->finished.load(std::memory_order_acquire), ticket.sequence);
 }
 
 const Call& Transport::call_of(Ticket ticket) const { return *queues_[ticket.group]->at(ticket.sequence).call; }
@@ -150,7 +183,11 @@ const Call& Transport::call_of(Ticket ticket) const { return *queues_[ticket.gro
 void Transport::wait(Ticket ticket) {
   if (finished(ticket)) return;
   const Timed timed(&StepProfile::collectives);
-  Queue& queue = *queues_[ticket.group];
+  const Turn turn(*this);
+  wait(*queues_[ticket.group], ticket);
+}
+
+void Transport::wait(Queue& queue, Ticket ticket) {
   for (advance_all(); !finished(ticket); advance_all()) {
     Condition& awaited = queue.at(queue.finished + 1).task.awaited();
     wait_until(

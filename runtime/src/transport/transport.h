@@ -28,19 +28,24 @@ namespace meshrt {
 inline bool reached(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) >= 0; }
 inline bool reached(uint64_t a, uint64_t b) { return static_cast<int64_t>(a - b) >= 0; }
 
+/// The number of a group's last call that is finished: its results are there for who reads it.
+using Finished = std::atomic<uint32_t>;
+
 /// Met when all calls of the group before this one are finished.
 class HeadOfQueue final : public Condition {
  public:
-  explicit HeadOfQueue(const uint32_t& finished) : finished_(finished) {}
+  explicit HeadOfQueue(const Finished& finished) : finished_(finished) {}
   void set(uint32_t sequence) { sequence_ = sequence; }
-  bool met() override { return reached(finished_, sequence_ - 1); }
+  bool met() override { return reached(finished_.load(std::memory_order_acquire), sequence_ - 1); }
   void look() override {}  // those who wait look at the first call of a group
   std::string late() override { return {}; }
 
  private:
-  const uint32_t& finished_;
+  const Finished& finished_;
   uint32_t sequence_ = 0;
 };
+
+class ProgressThread;
 
 class Transport {
  public:
@@ -80,6 +85,9 @@ class Transport {
   /// Seconds that a rank waits for another from now on.
   virtual void set_timeout(double seconds) = 0;
 
+  /// Another thread moves calls along as well, from now on or no longer (null). The rank's thread calls it.
+  void set_progress_thread(ProgressThread* thread) { progress_thread_ = thread; }
+
   /// Which host each rank of the job runs on: told by the launcher before anything else.
   const Placement& placement() const { return placement_; }
   void set_placement(Placement placement) { placement_ = std::move(placement); }
@@ -99,7 +107,7 @@ class Transport {
 
  private:
   struct Pending {
-    explicit Pending(const uint32_t& finished) : head(finished) {}
+    explicit Pending(const Finished& finished) : head(finished) {}
     Call kept;  // while it is this queue's own
     Call* call = nullptr;
     HeadOfQueue head;
@@ -107,11 +115,15 @@ class Transport {
   };
   struct Queue {
     const Group* group = nullptr;
-    uint32_t started = 0, finished = 0;           // sequence numbers of the last call; the first is 1
+    uint32_t started = 0;                         // sequence number of the last call; the first is 1
+    Finished finished = 0;
     std::vector<std::unique_ptr<Pending>> calls;  // by sequence number modulo their number, a power of two
     Pending& at(uint32_t sequence) { return *calls[sequence & (calls.size() - 1)]; }
     bool idle() const { return started == finished; }
-    uint32_t end_of_announced() const { return finished + std::min(started - finished, max_pending) + 1; }
+    uint32_t end_of_announced() const {
+      const uint32_t last = finished;
+      return last + std::min(started - last, max_pending) + 1;
+    }
   };
   Queue& queue_of(const Group& group) {
     const auto place = static_cast<size_t>(group.id);
@@ -123,13 +135,19 @@ class Transport {
   static void grow(Queue& queue);
   /// Without a task, if the call and what else is under way allow it; false: nothing is done.
   bool run_straight(const Group& group, Call& call);
+  void wait(Queue& queue, Ticket ticket);
   void advance(Queue& queue);
-  void advance_all();
+  /// False: nothing is under way any more.
+  bool advance_all();
   bool can_go_on() const;
+
+  class Turn;
+  friend class ProgressThread;
 
   Placement placement_;
   std::vector<std::unique_ptr<Queue>> queues_;  // by Group::id
   std::vector<Queue*> pending_;                 // that have calls under way
+  ProgressThread* progress_thread_ = nullptr;
   std::chrono::steady_clock::time_point polled_;
 };
 

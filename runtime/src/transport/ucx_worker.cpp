@@ -29,7 +29,7 @@ UcxWorker::UcxWorker(std::shared_ptr<Control> control, const WaitPolicy& policy)
 
   ucp_worker_params_t worker{};
   worker.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
-  worker.thread_mode = UCS_THREAD_MODE_SINGLE;
+  worker.thread_mode = UCS_THREAD_MODE_SERIALIZED;  // with a thread for progress, in turns
   check(ucx_.worker_create(context_, &worker, &worker_), "make a worker");
 
   ucp_address_t* address = nullptr;
