@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "meshrt/failure.h"
+#include "system/wait.h"
 
 namespace meshrt {
 
@@ -54,6 +55,17 @@ struct Threads::Shared {
   std::mutex mutex;
   std::exception_ptr failure;  // the first
   std::vector<std::thread> helpers;
+  std::chrono::microseconds spin;
+
+  /// Returns when the number is another one, or has been the same for so long that who waits may as well sleep.
+  template <class Number>
+  void look(const std::atomic<Number>& number, Number before) const {
+    constexpr int looks_a_clock = 32;
+    if (spin.count() == 0) return;
+    const auto end = std::chrono::steady_clock::now() + spin;
+    const auto changed = [&] { return number.load(std::memory_order_relaxed) != before; };
+    while (!seen(changed, looks_a_clock) && std::chrono::steady_clock::now() < end) {}
+  }
 
   void take() {
     try {
@@ -66,10 +78,11 @@ struct Threads::Shared {
   }
 
   void help() {
-    for (uint32_t seen = 0;;) {
-      call.wait(seen, std::memory_order_acquire);
-      seen = call.load(std::memory_order_acquire);
-      if (seen % 2 != 0) return;
+    for (uint32_t last = 0;;) {
+      look(call, last);
+      call.wait(last, std::memory_order_acquire);
+      last = call.load(std::memory_order_acquire);
+      if (last % 2 != 0) return;
       take();
       if (working.fetch_sub(1, std::memory_order_acq_rel) == 1) working.notify_one();
     }
@@ -86,7 +99,8 @@ struct Threads::Shared {
   }
 };
 
-Threads::Threads(int count) : shared_(std::make_unique<Shared>()) {
+Threads::Threads(int count, std::chrono::microseconds spin) : shared_(std::make_unique<Shared>()) {
+  shared_->spin = spin;
   const std::vector<int> cpus = own_cpus(count);
   try {
     for (int i = 1; i < count; ++i)
@@ -124,7 +138,10 @@ void Threads::run(int64_t pieces, const std::function<void(int64_t)>& piece) {
   threads = nullptr;  // a piece is alone
   shared.take();
   threads = this;
-  for (int32_t left; (left = shared.working.load(std::memory_order_acquire)) != 0;) shared.working.wait(left);
+  for (int32_t left; (left = shared.working.load(std::memory_order_acquire)) != 0;) {
+    shared.look(shared.working, left);
+    shared.working.wait(left);
+  }
   if (std::exception_ptr failure = std::exchange(shared.failure, nullptr)) std::rethrow_exception(failure);
 }
 

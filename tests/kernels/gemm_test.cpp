@@ -9,9 +9,12 @@
 #include <vector>
 
 #include "kernels/gemm_kernel.h"
+#include "kernels/instruction_set.h"
+#include "kernels/product_choice.h"
 #include "meshrt/activation.h"
 #include "meshrt/lanes.h"
 #include "meshrt/math.h"
+#include "meshrt/threads.h"
 #include "variants.h"
 
 namespace meshrt {
@@ -217,6 +220,24 @@ TYPED_TEST(Gemm, FewRowsAreReadWhereTheyLie) {
         c.check(all);
         if (this->HasFatalFailure()) return;
       }
+}
+
+// However a product is cut for threads, and whether or not its pieces have its sums of columns.
+TYPED_TEST(Gemm, ThreadsGiveTheSameBits) {
+  if (fastest<TypeParam>(instruction_set(), ProductClass::matrix) != Implementation::own)
+    GTEST_SKIP() << "another library multiplies on this processor";
+  Case<TypeParam> c(6);
+  const std::vector<Variant<Kernel<TypeParam>>> of_rank = {{"on threads", multiply<TypeParam>}};
+  const int64_t extents[][3] = {{530, 384, 64}, {97, 1153, 40}, {4, 3000, 100}, {3000, 4, 100}, {2000, 17, 60}};
+  for (int count = 2; count <= 5; ++count) {
+    const Threads threads(count);
+    for (const auto& [rows, cols, inner] : extents)
+      for (int repeat = 0; repeat < 2; ++repeat) {
+        c.make(rows, cols, inner);
+        c.check(of_rank);
+        if (this->HasFatalFailure()) return;
+      }
+  }
 }
 
 TYPED_TEST(Gemm, BatchMovesEveryOperand) {

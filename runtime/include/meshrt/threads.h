@@ -1,6 +1,7 @@
 // threads.h: the threads of a rank. Work of a step is cut into pieces, each of which writes its own part of the result
 // and is computed as it would be alone, so that the bits are the same for every number of threads.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,9 +13,11 @@ namespace meshrt {
 /// The thread that has them, and `count - 1` helpers, which sleep where nothing is to do.
 class Threads {
  public:
-  /// Where this thread may run on just so many CPUs, each helper keeps to one of them. Throws Failure
-  /// (Cause::environment) where the system starts no more threads.
-  explicit Threads(int count);
+  /// Where this thread may run on just so many CPUs, each helper keeps to one of them. Who waits for the others looks
+  /// for `spin` before it sleeps, which only helps where each thread has a CPU: to be woken takes some 50 us, in
+  /// virtual machines more, as much as many a loop. Throws Failure (Cause::environment) where the system starts no more
+  /// threads.
+  explicit Threads(int count, std::chrono::microseconds spin = {});
   ~Threads();
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;

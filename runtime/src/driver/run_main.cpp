@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -81,12 +82,24 @@ int perform(const CommandLine& line, Rank& rank, Program& program, const RunFile
   return 0;
 }
 
+/// How many ranks this host has.
+int ranks_here(const Rank& rank) {
+  return static_cast<int>(rank.transport().placement().neighbours(rank.rank()).size());
+}
+
+/// Of a rank that has several; null: it computes alone.
+std::unique_ptr<Threads> threads_for(const Rank& rank, int threads) {
+  if (threads == 1) return nullptr;
+  const bool a_cpu_each = ranks_here(rank) * threads <= rank.transport().cpus();
+  return std::make_unique<Threads>(threads, std::chrono::microseconds(a_cpu_each ? 200 : 0));
+}
+
 /// Where ranks have more threads than there are CPUs, they hold each other up.
 void warn_of_threads(const Rank& rank, int threads) {
-  const auto local = static_cast<int>(rank.transport().placement().neighbours(rank.rank()).size());
-  if (local * threads <= allowed_cpus()) return;
+  const int local = ranks_here(rank), cpus = rank.transport().cpus();
+  if (local * threads <= cpus) return;
   tell("warning: {} threads in each of {} rank{} are more than the {} CPU{} of this host: they hold each other up\n",
-       threads, local, local == 1 ? "" : "s", allowed_cpus(), allowed_cpus() == 1 ? "" : "s");
+       threads, local, local == 1 ? "" : "s", cpus, cpus == 1 ? "" : "s");
 }
 
 void require_instructions(const std::string& name, const char* instructions) {
@@ -119,7 +132,7 @@ int run(int argc, char** argv, MakeProgram make, const char* instructions) {
   if (line.threads_of_rank > 0) setenv("MESHRT_THREADS", std::to_string(line.threads_of_rank).c_str(), 1);
   const int threads = threads_of_rank();
   const auto body = [&](Rank& rank) {
-    const std::unique_ptr<Threads> computing = threads > 1 ? std::make_unique<Threads>(threads) : nullptr;
+    const std::unique_ptr<Threads> computing = threads_for(rank, threads);
     if (threads > 1 && rank.rank() == 0) warn_of_threads(rank, threads);
     const RunFile run = read_run_file(line, run_file);
     return perform(line, rank, *make(), run, options);

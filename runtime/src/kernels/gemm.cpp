@@ -6,6 +6,7 @@
 #include "meshrt/profile.h"
 #include "meshrt/threads.h"
 #include "own_kernels.h"
+#include "product_cut.h"
 #include "product_libraries.h"
 #include "product_onednn.h"
 
@@ -48,16 +49,21 @@ Product<T, A, B> turn_of(Product<T, A, B> p, const Batch& loop, int64_t turn) {
   return moved(p, turn * loop.c_stride, turn * loop.bias_stride);
 }
 
-/// By our own kernels, on all threads of the rank, or what follows a product. A stretch of columns packs its part of b
-/// alone, so they are cut first; rows are where columns are few, and where b is not summed up.
+/// By our own kernels, on all threads of the rank, or what follows a product.
 template <class T, class A, class B>
 void multiply_shared(const Product<T, A, B>& p, Kernel<T, A, B> multiply) {
-  constexpr int64_t least = int64_t{1} << 20, least_rows = 48, least_cols = 128;  // multiplications, and a few tiles
-  const Threads* const threads = Threads::mine();
+  constexpr int64_t least = int64_t{1} << 20;  // multiplications
+  Threads* const threads = Threads::mine();
   if (threads == nullptr || p.rows * p.cols < least / std::max<int64_t>(p.inner, 1)) return multiply(p);
-  if (p.cols >= threads->count() * least_cols || p.column_sum)
-    return share(p.cols, least_cols, [&](int64_t begin, int64_t end) { multiply(columns_of(p, begin, end)); });
-  share(p.rows, least_rows, [&](int64_t begin, int64_t end) { multiply(rows_of(p, begin, end)); });
+  const ProductCut cut = cut_product(p.rows, p.cols, p.a_col != 1, threads->count());
+  if (cut.pieces() == 1) return multiply(p);
+  threads->run(cut.pieces(), [&](int64_t i) {
+    const Stretch rows = stretch_of_rows(p.rows, i / cut.cols, cut.rows);
+    const Stretch cols = stretch_of_columns(p.cols, i % cut.cols, cut.cols);
+    Product<T, A, B> piece = columns_of(rows_of(p, rows.begin, rows.end), cols.begin, cols.end);
+    if (rows.begin > 0) piece.column_sum = nullptr;  // of all of b's rows: those above have it
+    multiply(piece);
+  });
 }
 
 /// Has a library make the sums of the product, where one is to.

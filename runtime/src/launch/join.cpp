@@ -85,11 +85,13 @@ std::unique_ptr<Rank> make_rank(const Job& job) {
   if (!job.control) {
     auto alone = std::make_unique<SharedTransport>(0, job.memory, wait_policy(1, 1));
     alone->set_placement(Placement::together(1, host_name()));
+    alone->set_cpus(allowed_cpus());
     return std::make_unique<Rank>(0, 1, std::move(alone));
   }
   const Welcome& welcome = job.control->welcome();
   auto transport = make_transport(job);
   transport->set_placement(welcome.placement);
+  transport->set_cpus(welcome.cpus);
   return std::make_unique<Rank>(welcome.rank, welcome.ranks(), std::move(transport));
 }
 

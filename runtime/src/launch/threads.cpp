@@ -41,6 +41,7 @@ int launch_threads(int ranks, const std::function<int(Rank&)>& body) {
     try {
       auto transport = std::make_unique<SharedTransport>(number, memory, policy);
       transport->set_placement(Placement::together(ranks, host_name()));
+      transport->set_cpus(allowed_cpus());
       Rank rank(number, ranks, std::move(transport));
       const int its_code = body(rank);
       const std::lock_guard lock(mutex);

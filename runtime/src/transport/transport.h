@@ -91,6 +91,9 @@ class Transport {
   /// Which host each rank of the job runs on: told by the launcher before anything else.
   const Placement& placement() const { return placement_; }
   void set_placement(Placement placement) { placement_ = std::move(placement); }
+  /// How many CPUs the ranks of this host may use together; a rank that is pinned sees fewer. Told likewise.
+  int cpus() const { return cpus_; }
+  void set_cpus(int cpus) { cpus_ = cpus; }
 
   /// Announces `call` to the group, then runs it: it returns when the results are in place and nobody reads this rank's
   /// buffers any more. `call` and `head` live as long as the task.
@@ -115,7 +118,7 @@ class Transport {
   };
   struct Queue {
     const Group* group = nullptr;
-    uint32_t started = 0;                         // sequence number of the last call; the first is 1
+    uint32_t started = 0;  // sequence number of the last call; the first is 1
     Finished finished = 0;
     std::vector<std::unique_ptr<Pending>> calls;  // by sequence number modulo their number, a power of two
     Pending& at(uint32_t sequence) { return *calls[sequence & (calls.size() - 1)]; }
@@ -145,6 +148,7 @@ class Transport {
   friend class ProgressThread;
 
   Placement placement_;
+  int cpus_ = 1;
   std::vector<std::unique_ptr<Queue>> queues_;  // by Group::id
   std::vector<Queue*> pending_;                 // that have calls under way
   ProgressThread* progress_thread_ = nullptr;

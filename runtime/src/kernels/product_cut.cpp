@@ -1,0 +1,52 @@
+#include "product_cut.h"
+
+#include <algorithm>
+
+namespace meshrt {
+namespace {
+
+constexpr int64_t tile_rows = 48, tile_cols = 64;  // multiples of those of all instruction sets
+constexpr int64_t least_tiles_across = 2;          // of a piece: fewer columns do not fill the panels of a kernel
+
+// What copying an element of either operand takes, in multiplications of the product.
+constexpr int64_t copy_of_right = 16, copy_of_left = 24;
+
+int64_t tiles(int64_t size, int64_t tile) { return (size + tile - 1) / tile; }
+
+Stretch stretch(int64_t size, int64_t tile, int64_t i, int64_t parts) {
+  const int64_t all = tiles(size, tile);
+  return {std::min(size, all * i / parts * tile), std::min(size, all * (i + 1) / parts * tile)};
+}
+
+/// Of the thread that has the most, a multiplication of each element of `inner`.
+int64_t cost(const ProductCut& cut, int64_t rows, int64_t cols, bool copies_left, int threads) {
+  const int64_t high = std::min(rows, tiles(tiles(rows, tile_rows), cut.rows) * tile_rows);
+  const int64_t wide = std::min(cols, tiles(tiles(cols, tile_cols), cut.cols) * tile_cols);
+  const int64_t turns = (cut.pieces() + threads - 1) / threads;
+  return turns * (high * wide + wide * copy_of_right + (copies_left ? high * copy_of_left : 0));
+}
+
+}  // namespace
+
+ProductCut cut_product(int64_t rows, int64_t cols, bool copies_left, int threads) {
+  const int64_t most = 4 * int64_t{threads};
+  const int64_t most_rows = std::clamp<int64_t>(tiles(rows, tile_rows), 1, most);
+  const int64_t most_cols = std::clamp<int64_t>(cols / (least_tiles_across * tile_cols), 1, most);
+  const auto each_cut = [&](const auto& visit) {
+    for (int64_t r = 1; r <= most_rows; ++r)
+      for (int64_t c = 1; c <= std::min(most_cols, most / r); ++c)
+        visit(ProductCut{r, c}, cost({r, c}, rows, cols, copies_left, threads));
+  };
+  ProductCut best;
+  int64_t least = cost(best, rows, cols, copies_left, threads);
+  each_cut([&](const ProductCut&, int64_t its) { least = std::min(least, its); });
+  each_cut([&](const ProductCut& cut, int64_t its) {
+    if (its <= least + least / 50 && cut.pieces() > best.pieces()) best = cut;
+  });
+  return best;
+}
+
+Stretch stretch_of_rows(int64_t rows, int64_t i, int64_t parts) { return stretch(rows, tile_rows, i, parts); }
+Stretch stretch_of_columns(int64_t cols, int64_t i, int64_t parts) { return stretch(cols, tile_cols, i, parts); }
+
+}  // namespace meshrt
