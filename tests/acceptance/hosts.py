@@ -188,6 +188,21 @@ def overlaps(report, folder):
             report.true(f"sums turn by turn on two hosts, {name}: the bits of sums at the end, on one", len(found) == 5 and found == whole, found)
 
 
+def moves_along_beside(report, folder):
+    """Where each of two hosts has a core more than its rank computes on, a thread moves the sums along: the bits of the program that does so itself."""
+    with open(f"{folder}/one_each.yaml", "w") as file:
+        file.write("name: one_each\nnode: { ranks: 1 }\ngflops: { f64: 0.1 }\nnetwork: { latency_us: 1 }\n")
+    two = [f"{TOP}/specs/gpt.mesh", "--mesh", "data=2,model=1", *sets(**GPT), "--precision", "f64"]
+    execute(meshc(), "build", *two, "--machine", f"{folder}/one_each.yaml", "-o", f"{folder}/beside")
+    execute(meshc(), "build", *two, "-o", f"{folder}/alone")
+    whole, _ = curve(folder, "alone", 5, f"{folder}/alone/gpt", "-n", 2)
+    with Network(folder, 2, delay=0.002) as net:
+        job = net.head(MESHRUN, "--hosts", ",".join(f"{host}:1" for host in net.hosts), "--ssh", net.shell)
+        for name, env in (("beside the rank, where there is a core", {}), ("MESHRT_NO=progress", {"MESHRT_NO": "progress"}), ("two threads a rank", {"MESHRT_THREADS": "2"})):
+            found, _ = curve(folder, "beside", 5, *job, f"{folder}/beside/gpt", env=env)
+            report.true(f"sums on their way between two hosts, {name}: the bits of those of one", len(found) == 5 and found == whole, found)
+
+
 def gathers_ahead(report, folder):
     """Parameters split over hosts are gathered for the next turn while this one computes, and their gradients scattered during the next one: the bits of the program that waits."""
     with open(f"{folder}/apart.yaml", "w") as file:
@@ -256,6 +271,7 @@ def run(small):
             trains(report, folder, small)
             fails(report, folder, small)
             overlaps(report, folder)
+            moves_along_beside(report, folder)
             gathers_ahead(report, folder)
             measures(report, folder)
             refuses(report, folder)

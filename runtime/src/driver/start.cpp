@@ -49,10 +49,12 @@ void prepare(Rank& rank, Program& program) {
 }
 
 std::unique_ptr<ProgressThread> progress_thread(const Rank& rank) {
+  if (rank.ranks() == 1 || switched_off("progress")) return nullptr;
   Transport& transport = rank.transport();
-  const int here = static_cast<int>(transport.placement().neighbours(rank.rank()).size());
-  if (rank.ranks() == 1 || here * (threads_of_rank() + 1) > allowed_cores() || switched_off("progress")) return nullptr;
-  return std::make_unique<ProgressThread>(transport);
+  const auto here = static_cast<int>(transport.placement().neighbours(rank.rank()).size());
+  const bool has_own_cpus = allowed_cpus() < transport.cpus();
+  const int needed = (has_own_cpus ? 1 : here) * (threads_of_rank() + 1);
+  return needed <= allowed_cores() ? std::make_unique<ProgressThread>(transport) : nullptr;
 }
 
 /// MESHRT_TIMEOUT, which a launcher's --timeout sets, stands over the run file.

@@ -1,5 +1,7 @@
 #include "transport/progress_thread.h"
 
+#include <pthread.h>
+
 #include <utility>
 
 #include "system/wait.h"
@@ -55,6 +57,7 @@ bool ProgressThread::take_turn() {
 }
 
 void ProgressThread::move_along() {
+  pthread_setname_np(pthread_self(), "progress");
   Task::gives_way_to() = &wanted_;
   for (State now; (now = state_.load(std::memory_order_acquire)) != ended;) {
     if (now == idle) {
