@@ -82,11 +82,11 @@ int perform(const CommandLine& line, Rank& rank, Program& program, const RunFile
 }
 
 /// Where ranks have more threads than there are CPUs, they hold each other up.
-void warn_of_threads(const Rank& rank, int threads) {
+void warn_of_threads(const Rank& rank, int threads, int cpus) {
   const auto local = static_cast<int>(rank.transport().placement().neighbours(rank.rank()).size());
-  if (local * threads <= allowed_cpus()) return;
+  if (local * threads <= cpus) return;
   tell("warning: {} threads in each of {} rank{} are more than the {} CPU{} of this host: they hold each other up\n",
-       threads, local, local == 1 ? "" : "s", allowed_cpus(), allowed_cpus() == 1 ? "" : "s");
+       threads, local, local == 1 ? "" : "s", cpus, cpus == 1 ? "" : "s");
 }
 
 void require_instructions(const std::string& name, const char* instructions) {
@@ -119,8 +119,9 @@ int run(int argc, char** argv, MakeProgram make, const char* instructions) {
   if (line.threads_of_rank > 0) setenv("MESHRT_THREADS", std::to_string(line.threads_of_rank).c_str(), 1);
   const int threads = threads_of_rank();
   const auto body = [&](Rank& rank) {
+    const int cpus = allowed_cpus();  // before threads keep to one each
     const std::unique_ptr<Threads> computing = threads > 1 ? std::make_unique<Threads>(threads) : nullptr;
-    if (threads > 1 && rank.rank() == 0) warn_of_threads(rank, threads);
+    if (threads > 1 && rank.rank() == 0) warn_of_threads(rank, threads, cpus);
     const RunFile run = read_run_file(line, run_file);
     return perform(line, rank, *make(), run, options);
   };
