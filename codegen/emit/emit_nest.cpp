@@ -37,8 +37,9 @@ struct NestEmitter {
   std::optional<Columns> columns;
   /// What shared turns add to: an OrderedSums, and what its pointers are called in a turn.
   struct Sums {
-    std::string name, to;
+    std::string name, to, type;
     std::vector<std::string> pointers;
+    bool exist() const { return !name.empty(); }
   } sums;
 
   NestEmitter(EmitContext& context, CppWriter& out, Scope& function, const Nest& nest)
@@ -57,7 +58,7 @@ struct NestEmitter {
     const std::vector<const NestLoop*> around = loops.around(0);
     if (around.empty()) return;
     shared = shared_turns(context.program, nest, around.front()->dims);
-    if (shared && shared->adds && !sums_are_counted_from_their_address()) shared.reset();
+    if (shared && shared->adds && !sums_are_alike()) shared.reset();
     if (shared) {
       if (shared->adds) name_sums();
       return;
@@ -74,10 +75,14 @@ struct NestEmitter {
       for (const Pass::Accumulate& one : nest.passes[pass].accumulates) visit(pass, one);
   }
 
-  bool sums_are_counted_from_their_address() const {
+  /// Whether all are as many, begin alike, and have their elements counted from their address.
+  bool sums_are_alike() const {
+    const Pass::Accumulate* first = nullptr;
     bool all = true;
     for_each_sum([&](size_t pass, const Pass::Accumulate& sum) {
-      all = all && loops.element(sum.to, pass).base == address(context, sum.to);
+      if (first == nullptr) first = &sum;
+      all = all && elements(context, sum.to) == elements(context, first->to) && sum.adds == first->adds &&
+            loops.element(sum.to, pass).base == address(context, sum.to);
     });
     return all;
   }
@@ -86,16 +91,10 @@ struct NestEmitter {
     sums.name = scope.fresh("sums", true);
     sums.to = scope.fresh("to");
     for_each_sum([&](size_t, const Pass::Accumulate& sum) {
+      sums.type = cpp_type(context.program.buffer(sum.to.buffer).type);
       sums.pointers.push_back(scope.fresh("to_" + identifier(context.names.buffer(sum.to.buffer))));
       row_names.add_in(sum.to.buffer, sums.pointers.back());
     });
-  }
-
-  std::string type_of_sums() const {
-    std::string type;
-    for_each_sum(
-        [&](size_t, const Pass::Accumulate& sum) { type = cpp_type(context.program.buffer(sum.to.buffer).type); });
-    return type;
   }
 
   /// What one walk over a pass's inner loops leaves behind: declarations by depth, and the walk itself.
@@ -201,15 +200,27 @@ struct NestEmitter {
     if (depth > 0 || !shared) return {loop.head(), ""};
     if (!shared->adds)
       return {fmt::format("meshrt::each({}, {}, [&](int64_t {})", loop.end(), shared->enough, loop.index), ");"};
-    return {fmt::format("{}.each({}, {}, [&](int64_t {}, {}* const* {})", sums.name, loop.end(), shared->enough,
-                        loop.index, type_of_sums(), sums.to),
+    const std::string head =
+        fmt::format("{}.each({}, {}, [&](int64_t {}", sums.name, loop.end(), shared->enough, loop.index);
+    return {head + (sums_are_named_in(head) ? pointers() : fmt::format(", {}* const* {}", sums.type, sums.to)) + ")",
             ");"};
   }
 
-  /// Where a turn of the outermost loop begins.
-  void print_pointers() {
-    for (size_t k = 0; k < sums.pointers.size(); ++k)
-      out.line(fmt::format("{}* const {} = {}[{}];", type_of_sums(), sums.pointers[k], sums.to, k));
+  std::string pointers() const {
+    std::string all;
+    for (const std::string& name : sums.pointers) all += ", " + sums.type + "* " + name;
+    return all;
+  }
+
+  /// Whether the head of the loop has room for all pointers.
+  bool sums_are_named_in(const std::string& head) const {
+    return 2 * static_cast<size_t>(out.depth()) + head.size() + pointers().size() + 3 <= CppWriter::width;
+  }
+
+  /// Where a turn of the outermost loop begins whose head has not named them.
+  void print_pointers(const std::string& head) {
+    for (size_t k = 0; k < sums.pointers.size() && head.ends_with(sums.to + ")"); ++k)
+      out.line(fmt::format("{}* const {} = {}[{}];", sums.type, sums.pointers[k], sums.to, k));
   }
 
   void print_loops(const Walk& walk, size_t depth) {
@@ -230,7 +241,7 @@ struct NestEmitter {
       return opened.is_shared() ? out.lambda(opened.head, statement, opened.end) : out.one(opened.head, statement);
     }
     const auto block = out.block(opened.head, opened.end);
-    if (depth == 0) print_pointers();
+    if (depth == 0 && sums.exist()) print_pointers(opened.head);
     print_loops(walk, depth + 1);
   }
 
@@ -300,16 +311,20 @@ struct NestEmitter {
     out.line(last);
   }
 
-  /// Before the loops: sums begin as nothing, unless they are added to what is there.
+  /// Before the loops: what is accumulated begins as nothing, unless it is added to what is there.
   void begin_sums() {
-    if (!sums.name.empty()) out.line("meshrt::OrderedSums<" + type_of_sums() + "> " + sums.name + ";");
+    std::string all;
+    bool onto = false;
     for_each_sum([&](size_t, const Pass::Accumulate& one) {
       const std::string at = address(context, one.to), count = elements(context, one.to);
       const Type type = context.program.buffer(one.to.buffer).type;
-      if (!sums.name.empty()) out.line(sums.name + (one.adds ? ".onto(" : ".from_zero(") + at + ", " + count + ");");
-      else if (!one.adds)
+      all += (all.empty() ? count : "") + ", " + at;
+      onto = one.adds;
+      if (!sums.exist() && !one.adds)
         out.line("std::fill_n(" + at + ", " + count + ", " + literal(neutral(one.reduce), type) + ");");
     });
+    if (sums.exist())
+      out.line("const auto " + sums.name + " = meshrt::sums_" + (onto ? "onto(" : "from_zero(") + all + ");");
   }
 
   void print() {
@@ -329,7 +344,7 @@ struct NestEmitter {
           for (const std::string& line : walk.preludes[depth]) out.line(line);
       const Opening opened = opening(loops.outer()[depth], depth);
       blocks.push_back(std::make_unique<CppWriter::Block>(out, opened.head, opened.end));
-      if (depth == 0) print_pointers();
+      if (depth == 0 && sums.exist()) print_pointers(opened.head);
       if (depth == 0 && context.polls) out.line("meshrt::poll();");
     }
     for (const auto& pass : all) {

@@ -5,7 +5,6 @@
 
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
-#include "meshrt/ordered_sums.h"
 
 namespace mesh {
 namespace {
@@ -25,8 +24,9 @@ struct Seen {
   std::vector<int> positions;  // of the outermost loop's dims among them
   bool plain;                  // each turn has elements of its own
   Use use;
-  int64_t elements = 1;  // of its dims
-  bool is_sum = false;   // accumulated, by turns that add to each element once or not at all
+  int64_t elements = 1;         // of its dims
+  bool is_accumulated = false;  // and is a sum, if turns add to each element once or not at all
+  bool is_sum = false;
 };
 
 class Turns {
@@ -37,9 +37,10 @@ class Turns {
       dims.insert(dims.end(), pass.inner.begin(), pass.inner.end());
       for_each_access(const_cast<Pass&>(pass), [&](Access& access, Use use) {  // changes nothing
         seen_.push_back(see(access, use, dims, outermost));
-        const auto sum = std::ranges::find(pass.accumulates, &access, [](const auto& one) { return &one.to; });
+        const auto to = std::ranges::find(pass.accumulates, &access, [](const auto& one) { return &one.to; });
+        seen_.back().is_accumulated = to != pass.accumulates.end();
         seen_.back().is_sum =
-            sum != pass.accumulates.end() && sum->reduce == Reduce::sum && adds_once(access, dims, outermost);
+            seen_.back().is_accumulated && to->reduce == Reduce::sum && adds_once(access, dims, outermost);
       });
     }
   }
@@ -48,22 +49,21 @@ class Turns {
     return std::ranges::all_of(seen_, [&](const Seen& one) { return one.use == Use::read || is_apart(one); });
   }
 
-  /// Apart but for sums of one type, which nothing else meets.
+  /// Apart but for what is accumulated: sums of one type, which nothing else meets.
   bool are_apart_but_sums() const {
     int64_t elements = 0;
-    size_t sums = 0;
     std::optional<Type> type;
     for (const Seen& one : seen_) {
       if (one.use == Use::read) continue;
-      if (!one.is_sum && !is_apart(one)) return false;
+      if (one.is_accumulated ? !one.is_sum : !is_apart(one)) return false;
       if (!one.is_sum) continue;
       const auto meets = [&](const Seen& other) { return &other != &one && meet(*one.memory, *other.memory); };
       if (std::ranges::any_of(seen_, meets) || type.value_or(one.memory->type) != one.memory->type) return false;
       type = one.memory->type;
       elements += one.elements;
-      ++sums;
     }
-    return sums > 0 && sums <= meshrt::OrderedSums<float>::most && elements <= largest_sums;
+    const bool of_reals = type == Type::f32 || type == Type::f64;
+    return of_reals && elements <= largest_sums;
   }
 
  private:

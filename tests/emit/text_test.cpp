@@ -66,8 +66,8 @@ TEST(Text, threads_share_rows_that_add_to_sums) {
   gpt.set.clear();  // sizes at which there is work for several
   const std::string text = emitted(gpt);
   for (const char* part :
-       {"sums.from_zero(d_norm2_gain[l], embed);\n      sums.each(batch * seq, 31, [&](int64_t i, float* const* to) {",
-        "float* const to_d_norm2_gain = to[1];",
+       {"const auto sums = meshrt::sums_from_zero(embed, d_norm2_bias[l], d_norm2_gain[l]);\n"
+        "      sums.each(batch * seq, 31, [&](int64_t i, float* to_d_norm2_bias, float* to_d_norm2_gain) {",
         "to_d_norm2_gain[e] += ", "meshrt::share(seq * embed, 1024, [&](int64_t begin, int64_t end) {",
         "for (int64_t i = begin; i < end; ++i) d_wpe[i] += "})
     EXPECT_NE(text.find(part), std::string::npos) << part;

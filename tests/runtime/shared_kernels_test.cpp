@@ -201,9 +201,8 @@ TEST(OrderedSums, HaveTheBitsOfALoop) {
       const std::vector<uint8_t> expected = in_one_loop(x, rows, cols, begin);
       const auto make = [&] {
         std::vector<float> sum = begin, squares(static_cast<size_t>(cols), 7.0F), stored(x.size());
-        OrderedSums<float> sums;
-        sums.onto(sum.data(), cols);
-        sums.from_zero(squares.data(), cols);
+        std::fill(squares.begin(), squares.end(), 0.0F);
+        const auto sums = sums_onto(cols, sum.data(), squares.data());
         sums.each(rows, 10, [&](int64_t r, float* const* to) {
           for (int64_t c = 0; c < cols; ++c) {
             const float value = x[static_cast<size_t>(r * cols + c)];
@@ -223,12 +222,10 @@ TEST(OrderedSums, HaveTheBitsOfALoop) {
 TEST(OrderedSums, KeepTheSignOfZeros) {
   const Threads threads(3);
   std::vector<double> sum{-0.0, 0.0, -0.0};
-  OrderedSums<double> sums;
-  sums.onto(sum.data(), 3);
-  sums.each(100, 1, [](int64_t i, double* const* to) {
-    to[0][0] += -0.0;
-    to[0][1] += -0.0;
-    if (i == 50) to[0][2] += 0.0;
+  sums_onto(3, sum.data()).each(100, 1, [](int64_t i, double* to) {
+    to[0] += -0.0;
+    to[1] += -0.0;
+    if (i == 50) to[2] += 0.0;
   });
   EXPECT_TRUE(std::signbit(sum[0]));
   EXPECT_FALSE(std::signbit(sum[1]));
@@ -239,19 +236,19 @@ TEST(OrderedSums, ThrowWhatATurnThrowsAndGoOn) {
   Threads threads(4);
   for (int64_t round = 0; round < 200; ++round) {
     double sum = 0;
-    OrderedSums<double> sums;
-    sums.onto(&sum, 1);
-    const auto turn = [&](int64_t i, double* const* to) {
+    const auto turn = [&](int64_t i, double* to) {
       if (i == round) throw std::runtime_error("no");
-      to[0][0] += 1;
+      *to += 1;
     };
-    EXPECT_THROW(sums.each(200, 1, turn), std::runtime_error);
+    EXPECT_THROW(sums_onto(1, &sum).each(200, 1, turn), std::runtime_error);
   }
-  double sum = 0;
-  OrderedSums<double> sums;
-  sums.onto(&sum, 1);
-  sums.each(1'000, 1, [](int64_t i, double* const* to) { to[0][0] += static_cast<double>(i); });
+  double sum = 1, other = 1;  // forgotten
+  sums_from_zero(1, &sum, &other).each(1'000, 1, [](int64_t i, double* to, double* to_other) {
+    *to += static_cast<double>(i);
+    *to_other += 1;
+  });
   EXPECT_EQ(sum, 999 * 500);
+  EXPECT_EQ(other, 1'000);
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <tuple>
+#include <type_traits>
 
 #include "meshrt/lanes.h"
 #include "meshrt/poll.h"
@@ -16,7 +18,7 @@ namespace meshrt {
 
 namespace detail {
 
-constexpr int64_t bytes_of_a_block = int64_t(1) << 16;  // that its turns add: in the cache until its turn comes
+constexpr int64_t bytes_of_a_block = int64_t(1) << 15;  // that its turns add: in the first cache until its turn comes
 
 /// compute(b, memory) for each b below `blocks`, on all threads of the rank, and after it finish(b, memory) of the same
 /// `bytes`, on the same thread: one block after the other.
@@ -53,70 +55,67 @@ void add_rows(const T* added, int64_t rows, int64_t distance, T* to, int64_t cou
 
 }  // namespace detail
 
-/// The sums that the turns of one loop have in common.
-template <class T>
+/// Sums that the turns of one loop have in common: `n` times as many, each time side by side.
+template <class T, size_t n>
 class OrderedSums {
  public:
-  static constexpr size_t most = 16;
+  OrderedSums(int64_t count, const std::array<T*, n>& to) : count_(count), to_(to) {}
 
-  /// `count` sums from `to` on, which begin as they are; in from_zero as 0.
-  void onto(T* to, int64_t count) {
-    sums_[size_++] = {to, count};
-    width_ += count;
-  }
-  void from_zero(T* to, int64_t count) {
-    std::fill_n(to, count, T(0));
-    onto(to, count);
-  }
-
-  /// turn(i, to) for each i below `extent`, shared as by each(): `to[k][c] += x` adds to the c-th sum of the k-th call
-  /// above; a turn does so once or not at all.
+  /// turn(i, to) for each i below `extent`, shared as by meshrt::each(): `to[k][c] += x` adds to the c-th of the k-th
+  /// sums; a turn does so once or not at all. `to` are n pointers, or one to n of them.
   template <class Turn>
   void each(int64_t extent, int64_t least, const Turn& turn) const {
-    const int64_t bytes = std::max<int64_t>(1, width_ * static_cast<int64_t>(sizeof(T)));
-    const int64_t block = std::clamp<int64_t>(detail::bytes_of_a_block / bytes, 1, std::max<int64_t>(least, 1));
+    const int64_t width = static_cast<int64_t>(n) * count_, bytes = width * static_cast<int64_t>(sizeof(T));
+    const int64_t most = detail::bytes_of_a_block / std::max<int64_t>(bytes, 1);
+    const int64_t block = std::clamp<int64_t>(most, 1, std::max<int64_t>(least, 1));
     const int64_t blocks = (extent + block - 1) / block;
+    const auto turns = [&](int64_t number, const auto& make) {
+      for (int64_t i = number * block; i < std::min(extent, (number + 1) * block); ++i) make(i);
+      poll();
+    };
     Threads* const all = Threads::mine();
     if (all == nullptr || extent < 2 * least) {
-      std::array<T*, most> to;
-      for (size_t k = 0; k < size_; ++k) to[k] = sums_[k].to;
-      for (int64_t number = 0; number < blocks; ++number)
-        turns(extent, block, number, [&](int64_t i) { turn(i, to.data()); });
+      for (int64_t number = 0; number < blocks; ++number) turns(number, [&](int64_t i) { call(turn, i, to_); });
       return;
     }
     const auto compute = [&](int64_t number, void* memory) {
       T* next = static_cast<T*>(memory);
-      std::fill_n(next, block * width_, T(-0.0));  // -0 + x is x, also where x is -0
-      turns(extent, block, number, [&](int64_t i) {
-        std::array<T*, most> to;
-        for (size_t k = 0; k < size_; ++k) to[k] = next, next += sums_[k].count;
-        turn(i, to.data());
+      std::fill_n(next, block * width, T(-0.0));  // -0 + x is x, also where x is -0
+      turns(number, [&](int64_t i) {
+        std::array<T*, n> to;
+        for (T*& one : to) one = next, next += count_;
+        call(turn, i, to);
       });
     };
     const auto finish = [&](int64_t number, void* memory) {
-      const T* added = static_cast<const T*>(memory);
+      const T* const added = static_cast<const T*>(memory);
       const int64_t rows = std::min(block, extent - number * block);
-      for (size_t k = 0; k < size_; added += sums_[k++].count)
-        detail::add_rows(added, rows, width_, sums_[k].to, sums_[k].count);
+      for (size_t k = 0; k < n; ++k)
+        detail::add_rows(added + static_cast<int64_t>(k) * count_, rows, width, to_[k], count_);
     };
     detail::in_order(*all, blocks, block * bytes, compute, finish);
   }
 
  private:
-  struct Sums {
-    T* to;
-    int64_t count;
-  };
-
   template <class Turn>
-  static void turns(int64_t extent, int64_t block, int64_t number, const Turn& turn) {
-    for (int64_t i = number * block; i < std::min(extent, (number + 1) * block); ++i) turn(i);
-    poll();
+  static void call(const Turn& turn, int64_t i, const std::array<T*, n>& to) {
+    if constexpr (std::is_invocable_v<Turn, int64_t, T* const*>) turn(i, to.data());
+    else std::apply([&](auto... pointers) { turn(i, pointers...); }, to);
   }
 
-  std::array<Sums, most> sums_;
-  size_t size_ = 0;
-  int64_t width_ = 0;  // of all of them together
+  int64_t count_;
+  std::array<T*, n> to_;
 };
+
+/// `count` sums from each of `to` on, which begin as they are; in sums_from_zero as 0.
+template <class T, class... More>
+auto sums_onto(int64_t count, T* first, More*... more) {
+  return OrderedSums<T, 1 + sizeof...(More)>(count, {first, more...});
+}
+template <class T, class... More>
+auto sums_from_zero(int64_t count, T* first, More*... more) {
+  for (T* const to : {first, more...}) std::fill_n(to, count, T(0));
+  return sums_onto(count, first, more...);
+}
 
 }  // namespace meshrt
