@@ -10,7 +10,7 @@ OPTIONS = ["-Dbuildtype=plain", "-Doptimization=1", "-Dcpp_args=-g1", "-Db_lunde
 BUILDS = {
     "address": ("address,undefined", ["frontend", "diagnostics", "diagnostics-passes", "graphs", "layout", "program", "interpret", "emit-writer", "emit-text",
                                       "emitted", "driver", "checkpoint", "kernels", "runtime bootstrap", "runtime collectives", "runtime launch"]),
-    "thread": ("thread", ["runtime bootstrap", "runtime collectives", "runtime launch", "driver", "checkpoint", "interpret", "emitted"]),
+    "thread": ("thread", ["runtime bootstrap", "runtime collectives", "runtime launch", "runtime threads", "driver", "checkpoint", "interpret", "emitted"]),
 }
 
 

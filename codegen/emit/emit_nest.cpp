@@ -27,6 +27,20 @@ struct NestEmitter {
   NestLoops loops;
   RowNames row_names;
   std::vector<std::string> rows;
+  std::optional<SharedTurns> shared;  // the outermost loop's, by the threads of the rank
+  /// Else an inner loop of which each thread makes a stretch, in all turns of those around it.
+  struct Columns {
+    size_t depth;
+    int64_t enough;  // for a thread
+    std::string first, last;
+  };
+  std::optional<Columns> columns;
+  /// What shared turns add to: an OrderedSums, and what its pointers are called in a turn.
+  struct Sums {
+    std::string name, to, type;
+    std::vector<std::string> pointers;
+    bool exist() const { return !name.empty(); }
+  } sums;
 
   NestEmitter(EmitContext& context, CppWriter& out, Scope& function, const Nest& nest)
       : context(context),
@@ -35,7 +49,53 @@ struct NestEmitter {
         scope(function),
         loops(context, nest, declare_bounds(context, out, scope, nest.bounds)),
         row_names(context, scope, loops),
-        rows(nest.rows.size()) {}
+        rows(nest.rows.size()) {
+    share();
+  }
+
+  /// Decides what threads share.
+  void share() {
+    const std::vector<const NestLoop*> around = loops.around(0);
+    if (around.empty()) return;
+    shared = shared_turns(context.program, nest, around.front()->dims);
+    if (shared && shared->adds && !sums_are_alike()) shared.reset();
+    if (shared) {
+      if (shared->adds) name_sums();
+      return;
+    }
+    for (size_t depth = 1; !columns && depth < around.size(); ++depth)
+      if (const auto enough = columns_for_a_thread(context.program, nest, around[depth]->dims))
+        columns = Columns{depth, *enough, scope.fresh("begin"), scope.fresh("end")};
+  }
+
+  /// visit(pass, accumulate)
+  template <class Visit>
+  void for_each_sum(const Visit& visit) const {
+    for (size_t pass = 0; pass < nest.passes.size(); ++pass)
+      for (const Pass::Accumulate& one : nest.passes[pass].accumulates) visit(pass, one);
+  }
+
+  /// Whether all are as many, begin alike, and have their elements counted from their address.
+  bool sums_are_alike() const {
+    const Pass::Accumulate* first = nullptr;
+    bool all = true;
+    for_each_sum([&](size_t pass, const Pass::Accumulate& sum) {
+      if (first == nullptr) first = &sum;
+      all = all && elements(context, sum.to) == elements(context, first->to) && sum.adds == first->adds &&
+            loops.element(sum.to, pass).base == address(context, sum.to);
+    });
+    return all;
+  }
+
+  void name_sums() {
+    sums.name = scope.fresh("sums", true);
+    sums.to = scope.fresh("to");
+    for_each_sum([&](size_t, const Pass::Accumulate& sum) {
+      sums.type = cpp_type(context.program.buffer(sum.to.buffer).type);
+      sums.pointers.push_back(scope.fresh("to_" + identifier(context.names.buffer(sum.to.buffer))));
+      row_names.add_in(sum.to.buffer, sums.pointers.back());
+    });
+  }
 
   /// What one walk over a pass's inner loops leaves behind: declarations by depth, and the walk itself.
   struct Walk {
@@ -135,9 +195,32 @@ struct NestEmitter {
     bool is_shared() const { return !end.empty(); }
   };
   Opening opening(const NestLoop& loop, size_t depth) const {
-    const auto turns = depth > 0 ? std::nullopt : turns_for_a_thread(context.program, nest, loop.dims);
-    if (!turns) return {loop.head(), ""};
-    return {fmt::format("meshrt::each({}, {}, [&](int64_t {})", loop.end(), *turns, loop.index), ");"};
+    if (columns && depth == columns->depth)
+      return {fmt::format("for (int64_t {0} = {1}; {0} < {2}; ++{0})", loop.index, columns->first, columns->last), ""};
+    if (depth > 0 || !shared) return {loop.head(), ""};
+    if (!shared->adds)
+      return {fmt::format("meshrt::each({}, {}, [&](int64_t {})", loop.end(), shared->enough, loop.index), ");"};
+    const std::string head =
+        fmt::format("{}.each({}, {}, [&](int64_t {}", sums.name, loop.end(), shared->enough, loop.index);
+    return {head + (sums_are_named_in(head) ? pointers() : fmt::format(", {}* const* {}", sums.type, sums.to)) + ")",
+            ");"};
+  }
+
+  std::string pointers() const {
+    std::string all;
+    for (const std::string& name : sums.pointers) all += ", " + sums.type + "* " + name;
+    return all;
+  }
+
+  /// Whether the head of the loop has room for all pointers.
+  bool sums_are_named_in(const std::string& head) const {
+    return 2 * static_cast<size_t>(out.depth()) + head.size() + pointers().size() + 3 <= CppWriter::width;
+  }
+
+  /// Where a turn of the outermost loop begins whose head has not named them.
+  void print_pointers(const std::string& head) {
+    for (size_t k = 0; k < sums.pointers.size() && head.ends_with(sums.to + ")"); ++k)
+      out.line(fmt::format("{}* const {} = {}[{}];", sums.type, sums.pointers[k], sums.to, k));
   }
 
   void print_loops(const Walk& walk, size_t depth) {
@@ -158,6 +241,7 @@ struct NestEmitter {
       return opened.is_shared() ? out.lambda(opened.head, statement, opened.end) : out.one(opened.head, statement);
     }
     const auto block = out.block(opened.head, opened.end);
+    if (depth == 0 && sums.exist()) print_pointers(opened.head);
     print_loops(walk, depth + 1);
   }
 
@@ -227,28 +311,40 @@ struct NestEmitter {
     out.line(last);
   }
 
-  void fill_neutral() {
-    for (const Pass& pass : nest.passes) {
-      for (const Pass::Accumulate& one : pass.accumulates) {
-        if (one.adds) continue;
-        const Type type = context.program.buffer(one.to.buffer).type;
-        out.line("std::fill_n(" + address(context, one.to) + ", " + elements(context, one.to) + ", " +
-                 literal(neutral(one.reduce), type) + ");");
-      }
-    }
+  /// Before the loops: what is accumulated begins as nothing, unless it is added to what is there.
+  void begin_sums() {
+    std::string all;
+    bool onto = false;
+    for_each_sum([&](size_t, const Pass::Accumulate& one) {
+      const std::string at = address(context, one.to), count = elements(context, one.to);
+      const Type type = context.program.buffer(one.to.buffer).type;
+      all += (all.empty() ? count : "") + ", " + at;
+      onto = one.adds;
+      if (!sums.exist() && !one.adds)
+        out.line("std::fill_n(" + at + ", " + count + ", " + literal(neutral(one.reduce), type) + ");");
+    });
+    if (sums.exist())
+      out.line("const auto " + sums.name + " = meshrt::sums_" + (onto ? "onto(" : "from_zero(") + all + ");");
   }
 
   void print() {
     std::vector<std::vector<Walk>> all;
     for (size_t pass = 0; pass < nest.passes.size(); ++pass) all.push_back(walks(pass));
-    fill_neutral();
+    begin_sums();
     std::vector<std::unique_ptr<CppWriter::Block>> blocks;
+    if (columns)
+      blocks.push_back(std::make_unique<CppWriter::Block>(
+          out,
+          fmt::format("meshrt::share({}, {}, [&](int64_t {}, int64_t {})", loops.around(0)[columns->depth]->end(),
+                      columns->enough, columns->first, columns->last),
+          ");"));
     for (size_t depth = 0; depth < loops.outer().size(); ++depth) {
       for (const auto& pass : all)
         for (const Walk& walk : pass)
           for (const std::string& line : walk.preludes[depth]) out.line(line);
       const Opening opened = opening(loops.outer()[depth], depth);
       blocks.push_back(std::make_unique<CppWriter::Block>(out, opened.head, opened.end));
+      if (depth == 0 && sums.exist()) print_pointers(opened.head);
       if (depth == 0 && context.polls) out.line("meshrt::poll();");
     }
     for (const auto& pass : all) {

@@ -82,8 +82,9 @@ std::optional<std::string> count(EmitContext& context, const Scalar::Literal& nu
 }  // namespace
 
 std::string RowNames::reference(const Access& access, size_t pass, Preludes& preludes) {
-  const NestLoops::Element element = loops_.element(access, pass);
+  NestLoops::Element element = loops_.element(access, pass);
   const std::string& buffer = context_.names.buffer(access.buffer);
+  if (const auto place = places_.find(access.buffer); place != places_.end()) element.base = place->second;
   if (context_.names.is_number(access.buffer)) return buffer;
   if (element.row.empty()) return element.base + "[" + (element.index.empty() ? "0" : element.index) + "]";
   std::string row = element.row;

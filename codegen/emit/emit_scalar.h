@@ -20,6 +20,8 @@ class RowNames {
       : context_(context), scope_(scope), loops_(loops) {}
   /// "x[row + e]"; declares the row in `preludes` where that reads better.
   std::string reference(const Access&, size_t pass, Preludes& preludes);
+  /// Another place than its own to which the nest adds what it adds to the buffer.
+  void add_in(BufferId buffer, std::string place) { places_[buffer] = std::move(place); }
   /// Forgets what was declared inside a pass's own loops: they end.
   void leave_loops();
 
@@ -27,6 +29,7 @@ class RowNames {
   EmitContext& context_;
   Scope& scope_;
   const NestLoops& loops_;
+  std::map<BufferId, std::string> places_;
   std::map<std::string, std::string> names_;  // row -> name
   std::vector<std::string> own_;              // rows declared inside the pass's own loops
 };

@@ -7,9 +7,18 @@
 
 namespace mesh {
 
-/// How many turns of the nest's loop over `outermost` (one dim, or several that are walked through as one) are enough
-/// for a thread. Nothing where turns depend on each other, so that they must follow one another, or where the nest has
-/// no work for two.
-std::optional<int64_t> turns_for_a_thread(const Program&, const Nest&, std::span<const LocalDim> outermost);
+struct SharedTurns {
+  int64_t enough;     // turns for a thread
+  bool adds = false;  // each turn also adds to what the nest accumulates, once to an element (meshrt/ordered_sums.h)
+};
+
+/// How threads share the turns of the nest's loop over `outermost` (one dim, or several that are walked through as
+/// one). Nothing where turns depend on each other, so that they must follow one another, or where the nest has no work
+/// for two.
+std::optional<SharedTurns> shared_turns(const Program&, const Nest&, std::span<const LocalDim> outermost);
+
+/// How many columns are enough for a thread, where threads share the turns of an inner loop, over `columns`, of a nest
+/// that is one walk: each makes all turns of the loops around it.
+std::optional<int64_t> columns_for_a_thread(const Program&, const Nest&, std::span<const LocalDim> columns);
 
 }  // namespace mesh

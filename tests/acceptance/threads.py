@@ -15,6 +15,7 @@ PICTURES = "data: { image: {file: image.npy}, label: {file: label.npy} }\n"
 CASES = [
     ("gpt on one rank", "gpt", ["--mesh", "data=1,model=1", *sets(batch=4, seq=64, layer=2)], 1),
     ("gpt in bf16", "gpt", [f"{TOP}/tests/emit/specs/mixed.mesh", "--precision", "mixed", "--mesh", "data=1,model=1", *sets(batch=4, seq=64, layer=2)], 1),
+    ("gpt with long lines", "gpt", ["--mesh", "data=1,model=1", *sets(batch=8, seq=256, layer=1)], 1),
     ("resnet", "resnet", ["--mesh", "all=1", *sets(batch=8)], 1),
     ("gpt on two", "gpt", ["--mesh", "data=1,model=2", *sets(batch=4, seq=64, layer=2)], 2),
     ("gpt in stages", "gpt", ["--layout", "pipe", "--mesh", "data=1,pipe=2", *sets(batch=16, seq=64, layer=2)], 2),
@@ -41,7 +42,9 @@ def check_bits(report, folder, name, spec, options, ranks, counts):
     np.save(f"{folder}/label.npy", draw.integers(0, 10, 64).astype(np.int32))
     execute(meshc(), "build", f"{TOP}/specs/{spec}.mesh", *options, run_file, "-o", folder)
     with open(f"{folder}/{spec}.cpp") as file:
-        report.true(f"{name}: loops that threads share are in the program", "meshrt::each(" in file.read())
+        text = file.read()
+        for call in ["meshrt::each(", "sums.each("]:
+            report.true(f"{name}: `{call}`, which threads share, is in the program", call in text)
     alone = numbers(folder, f"{folder}/{spec}", ranks, 1)
     report.true(f"{name}: {STEPS} losses", len(alone[0]) == STEPS, alone[0])
     for threads in counts:
@@ -54,6 +57,9 @@ def check_messages(report, folder):
     program = f"{folder}/gpt-on-one-rank/gpt"
     said = execute(program, "--threads-per-rank", "999", "--dry-run").stderr
     report.true("more threads than CPUs: a warning", "warning: 999 threads in each of 1 rank are more than" in said, said)
+    cpus = len(os.sched_getaffinity(0))
+    said = execute(program, "--threads-per-rank", cpus, "--dry-run").stderr
+    report.true("as many threads as CPUs: each keeps to one, and there are as many as before", cpus == 1 or "than the 1 CPU of" not in said, said)
     said = execute(program, "--threads-per-rank", "0", code=2).stderr
     report.true("no thread: wrong usage", "--threads-per-rank must be a number of threads, not `0`" in said, said)
     said = execute(program, "--dry-run", env={"MESHRT_THREADS": "two"}, code=2).stderr

@@ -59,6 +59,20 @@ TEST(Text, reads_what_a_condition_lets_through_without_a_branch) {
     EXPECT_EQ(text.substr(at, text.find(';', at) - at).find('['), std::string::npos) << text.substr(at, 80);
 }
 
+/// Gradients of gains and biases are sums over the rows that threads share; those of positions over batches, by
+/// columns.
+TEST(Text, threads_share_rows_that_add_to_sums) {
+  Case gpt = find_case("gpt_one");
+  gpt.set.clear();  // sizes at which there is work for several
+  const std::string text = emitted(gpt);
+  for (const char* part :
+       {"const auto sums = meshrt::sums_from_zero(embed, d_norm2_bias[l], d_norm2_gain[l]);\n"
+        "      sums.each(batch * seq, 31, [&](int64_t i, float* to_d_norm2_bias, float* to_d_norm2_gain) {",
+        "to_d_norm2_gain[e] += ", "meshrt::share(seq * embed, 1024, [&](int64_t begin, int64_t end) {",
+        "for (int64_t i = begin; i < end; ++i) d_wpe[i] += "})
+    EXPECT_NE(text.find(part), std::string::npos) << part;
+}
+
 /// Of gradients of lookups too, which are calls of their own.
 TEST(Text, looks_at_what_a_lookup_gives_back) {
   const Case& gpt = find_case("gpt_one");

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "meshrt/failure.h"
+#include "meshrt/lookup.h"
 
 namespace meshrt::test {
 namespace {
@@ -90,6 +91,51 @@ TEST(Share, IsDoneAloneWithinAPiece) {
       });
   });
   EXPECT_EQ(calls, 4);
+}
+
+TEST(ShareEach, GivesStretchesWithinEachLine) {
+  Threads threads(3);
+  for (const int64_t outer : {0, 1, 5})
+    for (const int64_t inner : {0, 1, 100}) {
+      std::mutex mutex;
+      std::vector<int> times(static_cast<size_t>(outer * inner));
+      share_each(outer, inner, 7, [&](int64_t o, int64_t begin, int64_t end) {
+        const std::lock_guard lock(mutex);
+        EXPECT_LT(begin, end);
+        for (int64_t i = begin; i < end; ++i) ++times[static_cast<size_t>(o * inner + i)];
+      });
+      EXPECT_THAT(times, testing::Each(1));
+    }
+}
+
+TEST(ShareRows, HasEveryRowOnce) {
+  Threads threads(4);
+  std::mutex mutex;
+  std::vector<int> times(1'001);
+  int pieces = 0;
+  share_rows(1, 5'000, 1'000, [&](int64_t, const OwnRows& own) {
+    const std::lock_guard lock(mutex);
+    for (int64_t row = 0; row < 1'001; ++row) times[static_cast<size_t>(row)] += own.has(row) ? 1 : 0;
+    ++pieces;
+  });
+  EXPECT_THAT(times, testing::Each(1));
+  EXPECT_EQ(pieces, 16);
+}
+
+TEST(ShareRows, LeavesTinyWorkToOneThread) {
+  Threads threads(4);
+  int pieces = 0;
+  share_rows(1, 1'000, 64, [&](int64_t, const OwnRows&) { ++pieces; });
+  EXPECT_EQ(pieces, 1);
+}
+
+TEST(Fill, WritesAll) {
+  Threads threads(3);
+  for (const int64_t count : {0, 1, 300'001}) {
+    std::vector<float> all(static_cast<size_t>(count));
+    fill(all.data(), count, 2.5F);
+    EXPECT_THAT(all, testing::Each(2.5F));
+  }
 }
 
 TEST(ThreadsOfRank, AreReadFromTheEnvironment) {

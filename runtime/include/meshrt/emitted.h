@@ -26,6 +26,7 @@
 #include "meshrt/lookup.h"
 #include "meshrt/math.h"
 #include "meshrt/one_pass.h"
+#include "meshrt/ordered_sums.h"
 #include "meshrt/pipeline.h"
 #include "meshrt/plan.h"
 #include "meshrt/pool.h"

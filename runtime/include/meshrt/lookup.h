@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "meshrt/threads.h"
+
 namespace meshrt {
 
 /// A table [rows, width] of which this rank holds rows [begin, end). Rows lie `table_row` apart, those that are read or
@@ -19,16 +21,36 @@ template <class T, class Index>
 void take(const Lookup& lookup, const T* table, const Index* ids, int64_t count, T* result) {
   const int64_t width = lookup.width, table_row = lookup.table_row ? lookup.table_row : width;
   const int64_t result_row = lookup.result_row ? lookup.result_row : width;
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t id = static_cast<int64_t>(ids[i]);
-    T* __restrict to = result + i * result_row;
-    if (id < lookup.begin || id >= lookup.end) {
-      for (int64_t c = 0; c < width; ++c) to[c] = T(0);
-      continue;
+  share(count, enough(width / moved_elements), [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t id = static_cast<int64_t>(ids[i]);
+      T* __restrict to = result + i * result_row;
+      if (id < lookup.begin || id >= lookup.end) {
+        for (int64_t c = 0; c < width; ++c) to[c] = T(0);
+        continue;
+      }
+      const T* from = table + (id - lookup.begin) * table_row;
+      for (int64_t c = 0; c < width; ++c) to[c] = from[c];
     }
-    const T* from = table + (id - lookup.begin) * table_row;
-    for (int64_t c = 0; c < width; ++c) to[c] = from[c];
-  }
+  });
+}
+
+/// Rows of a table that a thread has for itself: those whose number modulo `classes` is in a range. Rows that are used
+/// often tend to be neighbours.
+struct OwnRows {
+  static constexpr int64_t classes = 64;
+  int64_t begin, end;
+  bool has(int64_t row) const { return row % classes >= begin && row % classes < end; }
+};
+
+/// piece(o, own) for each o below `outer`, where `count` rows of `width` are added to rows of a table: once for every
+/// row of the table, so that what is added to it follows in the order of one thread.
+template <class Piece>
+void share_rows(int64_t outer, int64_t count, int64_t width, const Piece& piece) {
+  const int64_t in_a_class = count * width / moved_elements / OwnRows::classes;
+  share_each(outer, OwnRows::classes, enough(in_a_class), [&](int64_t o, int64_t begin, int64_t end) {
+    piece(o, OwnRows{begin, end});
+  });
 }
 
 /// table[ids[i]] = combine(table[ids[i]], rows[i]), for the rows that this rank holds, in the order of i.
@@ -36,13 +58,15 @@ template <class T, class Index, class Combine>
 void scatter(const Lookup& lookup, T* table, const Index* ids, int64_t count, const T* rows, const Combine& combine) {
   const int64_t width = lookup.width, table_row = lookup.table_row ? lookup.table_row : width;
   const int64_t result_row = lookup.result_row ? lookup.result_row : width;
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t id = static_cast<int64_t>(ids[i]);
-    if (id < lookup.begin || id >= lookup.end) continue;
-    T* __restrict to = table + (id - lookup.begin) * table_row;
-    const T* from = rows + i * result_row;
-    for (int64_t c = 0; c < width; ++c) to[c] = combine(to[c], from[c]);
-  }
+  share_rows(1, count, width, [&](int64_t, const OwnRows& own) {
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t row = static_cast<int64_t>(ids[i]) - lookup.begin;
+      if (row < 0 || row >= lookup.end - lookup.begin || !own.has(row)) continue;
+      T* __restrict to = table + row * table_row;
+      const T* from = rows + i * result_row;
+      for (int64_t c = 0; c < width; ++c) to[c] = combine(to[c], from[c]);
+    }
+  });
 }
 
 /// table[ids[i]] += rows[i]. The caller clears the table first where it should not accumulate.

@@ -1,7 +1,8 @@
 // sort.h: sorting along one dim of a value, a line of it at a time, and its gradient.
 #pragma once
-#include <algorithm>
 #include <cstdint>
+
+#include "meshrt/threads.h"
 
 namespace meshrt {
 
@@ -18,13 +19,15 @@ void sort_lines(const Lines& lines, bool descending, const T* x, T* values, int3
 /// to [outer, size, inner] = 0 but for x [outer, count, inner], each element at its index.
 template <class T>
 void place_lines(const Lines& lines, const int32_t* indices, const T* x, T* to) {
-  std::fill_n(to, lines.outer * lines.size * lines.inner, T(0));
-  for (int64_t o = 0; o < lines.outer; ++o)
-    for (int64_t k = 0; k < lines.count; ++k)
-      for (int64_t i = 0; i < lines.inner; ++i) {
-        const int64_t from = (o * lines.count + k) * lines.inner + i;
-        to[(o * lines.size + indices[from]) * lines.inner + i] = x[from];
-      }
+  fill(to, lines.outer * lines.size * lines.inner, T(0));
+  share_each(lines.outer, lines.inner, enough(lines.count / moved_elements),
+             [&](int64_t o, int64_t first, int64_t last) {
+               for (int64_t k = 0; k < lines.count; ++k)
+                 for (int64_t i = first; i < last; ++i) {
+                   const int64_t from = (o * lines.count + k) * lines.inner + i;
+                   to[(o * lines.size + indices[from]) * lines.inner + i] = x[from];
+                 }
+             });
 }
 
 }  // namespace meshrt

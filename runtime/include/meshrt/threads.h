@@ -55,6 +55,38 @@ void share(int64_t extent, int64_t least, const Piece& piece) {
   detail::share(extent, least, stretch, &piece);
 }
 
+/// piece(o, begin, end) for stretches that make up 0 to `inner` for each o below `outer`; shared as above, `least` of
+/// the outer * inner to a thread.
+template <class Piece>
+void share_each(int64_t outer, int64_t inner, int64_t least, const Piece& piece) {
+  share(outer * inner, least, [&](int64_t begin, int64_t end) {
+    for (int64_t next; begin < end; begin = next) {
+      const int64_t o = begin / inner;
+      next = end < (o + 1) * inner ? end : (o + 1) * inner;
+      piece(o, begin - o * inner, next - o * inner);
+    }
+  });
+}
+
+/// What a thread that is woken takes as long as, in elements that are read and written.
+constexpr int64_t elements_of_a_thread = 1 << 14;
+
+/// Elements that are moved, or added, with nothing else done to them: so many take as long as one that is computed.
+constexpr int64_t moved_elements = 4;
+
+/// How many pieces of so many elements are enough for a thread.
+constexpr int64_t enough(int64_t elements_of_a_piece) {
+  return elements_of_a_thread / (elements_of_a_piece > 1 ? elements_of_a_piece : 1) + 1;
+}
+
+/// `count` elements from `to` on become `value`.
+template <class T>
+void fill(T* to, int64_t count, T value) {
+  share(count, moved_elements * elements_of_a_thread, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) to[i] = value;
+  });
+}
+
 /// turn(i) for each i below `extent`, none of which touches what another one writes; shared as above, `least` turns and
 /// more to a thread.
 template <class Turn>

@@ -11,11 +11,17 @@
 
 #include "checkpoint/output_file.h"
 #include "meshrt/failure.h"
+#include "meshrt/threads.h"
 #include "report/gather.h"
 #include "system/seconds_since.h"
 #include "transport/transport.h"
 
 namespace meshrt {
+namespace {
+
+constexpr int64_t bytes_of_a_thread = int64_t(1) << 18;  // that are copied while another thread wakes
+
+}  // namespace
 
 void Background::start(std::function<void()> work) {
   join();
@@ -92,7 +98,9 @@ void CheckpointWriter::begin(const Moment& moment, const Course& course, bool be
       const size_t size = size_of(piece.tensor->type);
       const auto* from =
           static_cast<const std::byte*>(piece.tensor->data) + static_cast<size_t>(piece.share.first) * size;
-      std::memcpy(copy_.data() + piece.copy, from, static_cast<size_t>(piece.share.count()) * size);
+      share(piece.share.count() * static_cast<int64_t>(size), bytes_of_a_thread, [&](int64_t begin, int64_t end) {
+        std::memcpy(copy_.data() + piece.copy + begin, from + begin, static_cast<size_t>(end - begin));
+      });
     }
   work(Stage::making);
 }

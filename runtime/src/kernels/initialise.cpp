@@ -6,9 +6,12 @@
 #include "meshrt/failure.h"
 #include "meshrt/random.h"
 #include "meshrt/tensor.h"
+#include "meshrt/threads.h"
 
 namespace meshrt {
 namespace {
+
+constexpr int64_t elements_of_a_number = 8;  // that take as long as to draw it
 
 double constant_of(const Initial& initial) {
   switch (initial.kind) {
@@ -20,7 +23,7 @@ double constant_of(const Initial& initial) {
 
 template <class T>
 void fill_constant(const Tensor& tensor) {
-  std::fill_n(static_cast<T*>(tensor.data), tensor.local_elements(), static_cast<T>(constant_of(tensor.initial)));
+  fill(static_cast<T*>(tensor.data), tensor.local_elements(), static_cast<T>(constant_of(tensor.initial)));
 }
 
 bool is_random(const Initial& initial) {
@@ -40,13 +43,17 @@ void draw(const Tensor& tensor, uint64_t seed, T* to, std::span<const Part> part
   }
 }
 
-/// visit(part, element of this rank's memory) for stretches that lie in one piece in the whole tensor and here.
+/// visit(part, element of this rank's memory) for stretches that lie in one piece in the whole tensor and here, on all
+/// threads of the rank.
 template <class Visit>
-void for_each_stretch(const Tensor& tensor, const Visit& visit) {
+void share_stretches(const Tensor& tensor, const Visit& visit) {
   int64_t elements = 1;
   for (const LocalDim& dim : tensor.dims) elements *= dim.size;
-  for_each_run(extents_of(tensor), 0, tensor.local_elements(), [&](int64_t whole, int64_t at, int64_t count) {
-    visit(Part{elements, whole, whole + count}, at);
+  const std::vector<Extent> extents = extents_of(tensor);
+  share(tensor.local_elements(), enough(elements_of_a_number), [&](int64_t first, int64_t last) {
+    for_each_run(extents, first, last, [&](int64_t whole, int64_t at, int64_t count) {
+      visit(Part{elements, whole, whole + count}, at);
+    });
   });
 }
 
@@ -58,15 +65,15 @@ void fill_real(const Tensor& tensor, uint64_t seed) {
   for (const LocalDim& dim : tensor.dims) parts.push_back({dim.size, dim.begin, dim.end});
   const bool dealt = std::ranges::any_of(tensor.dims, [](const LocalDim& dim) { return bool(dim.deal); });
   if (!dealt) return draw(tensor, seed, to, parts);
-  for_each_stretch(tensor, [&](const Part& part, int64_t at) { draw(tensor, seed, to + at, {&part, 1}); });
+  share_stretches(tensor, [&](const Part& part, int64_t at) { draw(tensor, seed, to + at, {&part, 1}); });
 }
 
 /// Of a type of 16 bits: the numbers that f32 has, rounded to the nearest.
 template <class T>
 void fill_narrow(const Tensor& tensor, uint64_t seed) {
   if (!is_random(tensor.initial)) return fill_constant<T>(tensor);
-  std::array<float, 4096> drawn;
-  for_each_stretch(tensor, [&](Part part, int64_t at) {
+  share_stretches(tensor, [&](Part part, int64_t at) {
+    std::array<float, 4096> drawn;
     for (auto* to = static_cast<T*>(tensor.data) + at; part.begin < part.end;) {
       const Part some{part.size, part.begin, std::min(part.end, part.begin + static_cast<int64_t>(drawn.size()))};
       draw(tensor, seed, drawn.data(), {&some, 1});

@@ -1,29 +1,38 @@
 #include "meshrt/random.h"
 
 #include "instruction_set.h"
+#include "meshrt/threads.h"
 #include "random_kernel.h"
 
 namespace meshrt {
 namespace {
 
-// Calls run(offset in the local part, first global index, n) for every stretch of elements that follow one another in
-// both.
-template <class Run>
-void for_each_run(std::span<const Part> parts, int64_t offset, int64_t index, const Run& run) {
-  if (parts.empty()) return run(offset, index, int64_t(1));
-  const Part& part = parts.front();
-  if (parts.size() == 1) return run(offset, index * part.size + part.begin, part.end - part.begin);
-  int64_t rest = 1;
-  for (const Part& inner : parts.subspan(1)) rest *= inner.end - inner.begin;
-  for (int64_t i = part.begin; i < part.end; ++i)
-    for_each_run(parts.subspan(1), offset + (i - part.begin) * rest, index * part.size + i, run);
+/// Which of all rows of the whole tensor the `row`-th of the part is.
+int64_t whole_row(std::span<const Part> outer, int64_t row) {
+  int64_t whole = 0, step = 1;
+  for (size_t d = outer.size(); d-- > 0;) {
+    const int64_t length = outer[d].end - outer[d].begin;
+    whole += (outer[d].begin + row % length) * step;
+    row /= length;
+    step *= outer[d].size;
+  }
+  return whole;
 }
 
 template <class T>
 void fill(T* to, std::span<const Part> parts, const Draw& draw) {
   using Kernel = void (*)(const Draw&, int64_t, int64_t, T*);
   const auto kernel = choose<Kernel>(MESHRT_VARIANTS(draw_run<T>));
-  for_each_run(parts, 0, 0, [&](int64_t offset, int64_t first, int64_t n) { kernel(draw, first, n, to + offset); });
+  constexpr Part one{1, 0, 1};
+  const std::span<const Part> outer = parts.first(parts.empty() ? 0 : parts.size() - 1);
+  const Part last = parts.empty() ? one : parts.back();
+  const int64_t length = last.end - last.begin;
+  int64_t rows = 1;
+  for (const Part& part : outer) rows *= part.end - part.begin;
+  constexpr int64_t elements_of_a_number = 8;  // that take as long as to draw it
+  share_each(rows, length, enough(elements_of_a_number), [&](int64_t row, int64_t begin, int64_t end) {
+    kernel(draw, whole_row(outer, row) * last.size + last.begin + begin, end - begin, to + row * length + begin);
+  });
 }
 
 }  // namespace

@@ -16,7 +16,8 @@ enum ScratchPlace {
   conv_weights_scratch,
   conv_result_scratch,
   conv_library_scratch,
-  onednn_product_scratch
+  onednn_product_scratch,
+  ordered_sums_scratch
 };
 
 }  // namespace meshrt
