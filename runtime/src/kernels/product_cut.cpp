@@ -5,8 +5,8 @@
 namespace meshrt {
 namespace {
 
-constexpr int64_t tile_rows = 48, tile_cols = 64;  // multiples of those of all instruction sets
-constexpr int64_t least_tiles_across = 2;          // of a piece: fewer columns do not fill the panels of a kernel
+constexpr int64_t tile_rows = 16, tile_cols = 64;     // where pieces may begin: a tile of every instruction set, nearly
+constexpr int64_t least_rows = 48, least_cols = 128;  // of a piece: a few tiles, and as many columns as kernels copy
 
 // What copying an element of either operand takes, in multiplications of the product.
 constexpr int64_t copy_of_right = 16, copy_of_left = 24;
@@ -30,8 +30,8 @@ int64_t cost(const ProductCut& cut, int64_t rows, int64_t cols, bool copies_left
 
 ProductCut cut_product(int64_t rows, int64_t cols, bool copies_left, int threads) {
   const int64_t most = 4 * int64_t{threads};
-  const int64_t most_rows = std::clamp<int64_t>(tiles(rows, tile_rows), 1, most);
-  const int64_t most_cols = std::clamp<int64_t>(cols / (least_tiles_across * tile_cols), 1, most);
+  const int64_t most_rows = std::clamp<int64_t>(rows / least_rows, 1, most);
+  const int64_t most_cols = std::clamp<int64_t>(cols / least_cols, 1, most);
   const auto each_cut = [&](const auto& visit) {
     for (int64_t r = 1; r <= most_rows; ++r)
       for (int64_t c = 1; c <= std::min(most_cols, most / r); ++c)
@@ -41,7 +41,7 @@ ProductCut cut_product(int64_t rows, int64_t cols, bool copies_left, int threads
   int64_t least = cost(best, rows, cols, copies_left, threads);
   each_cut([&](const ProductCut&, int64_t its) { least = std::min(least, its); });
   each_cut([&](const ProductCut& cut, int64_t its) {
-    if (its <= least + least / 50 && cut.pieces() > best.pieces()) best = cut;
+    if (its <= least + least / 32 && cut.pieces() > best.pieces()) best = cut;
   });
   return best;
 }

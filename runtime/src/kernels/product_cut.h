@@ -18,7 +18,7 @@ struct Stretch {
 /// good it is the one of most pieces: a thread that is held up leaves more of them to others.
 ProductCut cut_product(int64_t rows, int64_t cols, bool copies_left, int threads);
 
-/// The i-th of `parts` stretches of rows, or of columns. Each begins at a whole tile, of every instruction set.
+/// The i-th of `parts` stretches of rows, or of columns.
 Stretch stretch_of_rows(int64_t rows, int64_t i, int64_t parts);
 Stretch stretch_of_columns(int64_t cols, int64_t i, int64_t parts);
 
