@@ -35,6 +35,25 @@ model Bytes {
 mesh line { m: 2 }
 layout default on line { a, x, n -> m }
 """
+BY_HAND = """
+dim batch = 8, embed = 4, ffn = 12, other = 2
+model ByHand {
+  input x : real[batch, embed]
+  param up : real[embed, ffn] = fan_in[embed]
+  param down : real[ffn, embed] = fan_in[ffn]
+  manual ffn over m {
+    h    = TYPE(tanh(dot[embed](x, up)))
+    part = TYPE(dot[ffn](h, down))
+    sums = WHAT
+  }
+  loss = sum[batch, embed](sums * x)
+  minimize loss with sgd(lr: 0.1)
+}
+mesh line { m: 4 }
+layout default on line { ffn -> m }
+"""
+COLLECTIVES = {"all_reduce": "all_reduce(part, over: m)", "reduce_scatter": "all_gather[other as batch](reduce_scatter[batch as other](part, over: m), over: m)",
+               "permute": "all_reduce(permute(part, by: 1, over: m), over: m)"}
 MOVED = {"a halo": ("p[a as x][x + 1]", "batch, x"), "a join": ("concat[a + b as n](p, q)", "batch, n"), "an element": ("p[a = 3]", "batch"),
          "a sort": ("sort[a](p)", "batch, a")}
 
@@ -147,12 +166,12 @@ def as_programs(report, folder, pool, small):
     report.true("emitted as C++: the interpreter's bits", paths and not different, different or f"{len(found)} programs")
 
 
-def sent(folder, what, over):
+def sent(folder, spec):
     """Bytes that the step sends forward, of values of 16 bits and of f32."""
     bytes_of = []
     for kept in ("bf16", "f32"):
         with open(f"{folder}/bytes.mesh", "w") as file:
-            file.write(BYTES.replace("TYPE", kept).replace("WHAT", what).replace("OVER", over))
+            file.write(spec.replace("TYPE", kept))
         plan = json.loads(execute(meshc(), "plan", f"{folder}/bytes.mesh", "--json").stdout)
         moves = [one for one in plan["collectives"] if one["phase"] == "forward" and one["tensor"] != "loss"]
         bytes_of.append(sum(one["bytes"] * one["count"] for one in moves))
@@ -160,9 +179,20 @@ def sent(folder, what, over):
 
 
 def check_bytes(report, folder):
-    for name, moved in MOVED.items():
-        narrow, wide = sent(folder, *moved)
+    specs = {name: BYTES.replace("WHAT", what).replace("OVER", over) for name, (what, over) in MOVED.items()}
+    for name, spec in (specs | {f"{name} by hand": BY_HAND.replace("WHAT", what) for name, what in COLLECTIVES.items()}).items():
+        narrow, wide = sent(folder, spec)
         report.true(f"bytes of {name} in bf16: half of those in f32", 0 < narrow == wide / 2, f"{narrow} and {wide}")
+
+
+def by_hand(report, folder):
+    """What ranks add up by hand is a number of the type on each: it is sent so, added up in f32 and rounded once."""
+    for name, what in COLLECTIVES.items():
+        for narrow in NARROW_TYPES:
+            with open(f"{folder}/hand.mesh", "w") as file:
+                file.write(BY_HAND.replace("WHAT", what).replace("TYPE", narrow.name))
+            done = execute(meshc(), "verify", f"{folder}/hand.mesh", "--precision", "f32", code=None)
+            report.true(f"{name} by hand of {narrow.name} equals one rank", done.returncode == 0, "" if done.returncode == 0 else done.stdout + done.stderr)
 
 
 def run(small):
@@ -172,5 +202,6 @@ def run(small):
         against_numpy(report, folder, pool, small)
         under_layouts(report, folder, pool, small)
         as_programs(report, folder, pool, small)
+        report.attempt("by hand", lambda: by_hand(report, folder))
         report.attempt("bytes", lambda: check_bytes(report, folder))
     return report
