@@ -102,7 +102,7 @@ std::optional<Graph> elaborate(const SourceProgram& program, const SourceMap& so
   if (!sink.has_errors()) check_extents(e);
   find_sample_dim(e, *model);
   finish_wanted(e);
-  if (!sink.has_errors()) check_narrow_types(e);
+  if (!sink.has_errors()) widen_narrow_types(e);
   if (sink.has_errors()) return {};
   return graph;
 }

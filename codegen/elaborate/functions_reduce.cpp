@@ -82,7 +82,7 @@ Term sum(Elaboration& e, CallSite& site) {
 }
 
 Term mean(Elaboration& e, CallSite& site) {
-  const auto x = operand(e, site);
+  auto x = operand(e, site);
   if (!x) return Term::poison();
   if (!is_float(e.type(x->x).element)) {
     e.error("E0313", site.span, "`mean` of {} values", meshrt::name_of(e.type(x->x).element))
@@ -91,17 +91,21 @@ Term mean(Elaboration& e, CallSite& site) {
     return Term::poison();
   }
   e.build.span = site.span;
+  const Type narrow = e.type(x->x).element;  // what is rounded to it is the mean alone, not the sum or the count
+  x->x = e.build.computed(x->x);
   const ValueId total = e.build.reduce(Reduce::sum, kept(e, *x, 0), site.dims);
   const Type element = e.type(x->x).element;
   if (!x->keep) {
     const ValueId ones = e.build.broadcast(e.build.literal(1, element), site.dims);
-    return Term::of(e.build.divide(total, e.build.reduce(Reduce::sum, ones, site.dims)));
+    const ValueId count = e.build.reduce(Reduce::sum, ones, site.dims);
+    return Term::of(e.build.cast(e.build.divide(total, count), narrow));
   }
   const auto absent = missing_from(e.type(x->keep).dims, site.dims);
   const ValueId counts = e.build.cast(e.build.broadcast(x->keep, absent), element);
   const ValueId count = e.build.reduce(Reduce::sum, counts, site.dims);
   // Where nothing counts the sum is 0, and so is the mean.
-  return Term::of(e.build.divide(total, e.build.map(F::maximum, {count, number(e, count, 1)})));
+  const ValueId mean = e.build.divide(total, e.build.map(F::maximum, {count, number(e, count, 1)}));
+  return Term::of(e.build.cast(mean, narrow));
 }
 
 Term max(Elaboration& e, CallSite& site) { return extreme(e, site, Reduce::max, -INFINITY); }

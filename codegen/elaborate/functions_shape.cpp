@@ -23,6 +23,9 @@ std::vector<ValueId> alike(Elaboration& e, const CallSite& site) {
     if (i > 0 && !meet(e, first, other, site.spans[0], site.spans[i], site.callee, site.name)) return {};
     values.push_back(term.value);
   }
+  const auto is_f32 = [&](ValueId value) { return e.type(value).element == Type::f32; };
+  if (std::ranges::any_of(values, is_f32))  // then others that are narrow become so
+    for (ValueId& value : values) value = e.build.computed(value);
   return values;
 }
 

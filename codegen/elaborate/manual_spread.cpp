@@ -119,13 +119,13 @@ class Spread {
     switch (across.kind) {
       case Kind::part: return become(id, SplitOp{across.split, {ranks, across.scattered}}, x);
       case Kind::coordinate: return become(id, PositionOp{ranks}, {});
-      case Kind::all_reduce: return become(id, agreed({}), called(id, build.reduce(across.reduce, x, Dims{ranks})));
+      case Kind::all_reduce: return become(id, agreed({}), called(id, reduced(build, across.reduce, x, ranks)));
       case Kind::all_gather: {
         const ValueId merged = build.value(MergeOp{{ranks, across.gathered}, across.whole}, {x});
         return become(id, agreed({across.whole}), called(id, merged));
       }
       case Kind::reduce_scatter: {
-        const ValueId sum = build.reduce(across.reduce, x, Dims{ranks});
+        const ValueId sum = reduced(build, across.reduce, x, ranks);
         return become(id, SplitOp{across.split, {ranks, across.scattered}}, called(id, sum));
       }
       case Kind::permute: {
@@ -141,6 +141,13 @@ class Spread {
         return become(id, RenameOp{{takers}, {ranks}}, merged);
       }
     }
+  }
+
+  /// What ranks add up of bf16 and f16 is sent as such: each of the numbers is one already.
+  static ValueId reduced(GraphBuilder& build, Reduce reduce, ValueId x, DimId ranks) {
+    const ValueId result = build.reduce(reduce, reduce == Reduce::sum ? build.computed(x) : x, Dims{ranks});
+    const Type type = build.graph.type(x).element;
+    return build.graph.type(result).element == type ? result : build.cast_part(result, type);
   }
 
   /// For messages, what is sent is called as its result.

@@ -1,11 +1,12 @@
-// narrow_types.h: where values of bf16 and f16 may stand. They are cast, computed with element by element, multiplied
-// and handed on; what adds up or looks along a dim does so in f32.
+// narrow_types.h: values of bf16 and f16 in ops that compute in f32 alone. `sum(x)` of such an x is
+// `bf16(sum(f32(x)))`: added up in f32, in the order in which f32 is, and rounded once. So all that follows, gradients
+// and layouts too, knows of casts only.
 #pragma once
 #include "codegen/elaborate/context.h"
 
 namespace mesh::elaboration {
 
-/// E0901 for other uses of them. Named values that the caller wants, and outputs, come in f32.
-void check_narrow_types(Elaboration&);
+/// Puts these casts around such ops (Narrow::widened). Named values that the caller wants, and outputs, come in f32.
+void widen_narrow_types(Elaboration&);
 
 }  // namespace mesh::elaboration

@@ -87,7 +87,7 @@ inline bool has_products(Effort effort) { return effort >= Effort::product; }
 
 /// What it does with operands of a type in which numbers are only kept and moved, as bf16 and f16.
 enum class Narrow : uint8_t {
-  refused,    // nothing: it has to be given f32
+  widened,    // it is given f32, and what it makes of them is rounded: elaborate/narrow_types.h
   handed_on,  // its result has these numbers, or some of them
   rounded,    // it computes in f32, and rounds what comes of that
   multiplied  // it adds up products of them in f32, in which its results are

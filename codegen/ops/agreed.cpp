@@ -47,7 +47,7 @@ constinit const OpKind kind{
             .causality = ops::horizon_of_operands,
             .flops = ops::no_flops,
             .effort = ops::costs<Effort::dear>,
-            .narrow = Narrow::refused,
+            .narrow = Narrow::handed_on,
             .reads_elements = ops::in_memory,
             .formula = ops::no_formula,
             .memory_order = ops::order_of_operand,

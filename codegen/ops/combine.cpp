@@ -329,7 +329,7 @@ constexpr OpDefinition definition_called(std::string_view name, ops::Types (*inf
       .causality = combine_horizon,
       .flops = products,
       .effort = ops::costs<Effort::lookup>,
-      .narrow = Narrow::refused,
+      .narrow = Narrow::widened,
       .reads_elements = ops::in_memory,
       .formula = ops::no_formula,
       .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, order, nullptr},

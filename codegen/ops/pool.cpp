@@ -136,7 +136,7 @@ constinit const OpKind pool_kind{
             .causality = pool_causality,
             .flops = pool_flops,
             .effort = ops::costs<Effort::dear>,
-            .narrow = Narrow::refused,
+            .narrow = Narrow::widened,
             .reads_elements = ops::in_memory,
             .formula = ops::no_formula,
             .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, pool_order, nullptr},

@@ -191,7 +191,7 @@ constinit const OpKind route_kind{
             .causality = route_horizon,
             .flops = ops::one_each,
             .effort = ops::costs<Effort::dear>,
-            .narrow = Narrow::refused,
+            .narrow = Narrow::widened,
             .reads_elements = ops::in_memory,
             .formula = ops::no_formula,
             .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, route_order, nullptr},

@@ -263,6 +263,8 @@ Task bind_sort(Binding& binding, const DefinedStep& step) {
   switch (const Type type = binding.buffer(sorted_from(step)).type) {
     case Type::f32: return sort_of<float>(binding, step);
     case Type::f64: return sort_of<double>(binding, step);
+    case Type::bf16: return sort_of<meshrt::Bfloat16>(binding, step);
+    case Type::f16: return sort_of<meshrt::Float16>(binding, step);
     case Type::i32: return sort_of<int32_t>(binding, step);
     case Type::i64: return sort_of<int64_t>(binding, step);
     case Type::u8: return sort_of<uint8_t>(binding, step);
@@ -319,7 +321,7 @@ constinit const OpKind sort_kind{
             .causality = sort_horizon,
             .flops = comparisons,
             .effort = ops::costs<Effort::dear>,
-            .narrow = Narrow::refused,
+            .narrow = Narrow::handed_on,
             .reads_elements = ops::in_memory,
             .formula = ops::no_formula,
             .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, sorted_order, nullptr},
@@ -345,7 +347,7 @@ constinit const OpKind place_kind{
             .causality = place_horizon,
             .flops = ops::no_flops,
             .effort = ops::costs<Effort::dear>,
-            .narrow = Narrow::refused,
+            .narrow = Narrow::widened,
             .reads_elements = ops::in_memory,
             .formula = ops::no_formula,
             .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, placed_order, nullptr},

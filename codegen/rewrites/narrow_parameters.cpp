@@ -47,11 +47,12 @@ class ParameterNarrower {
     if (const NodeId owner = graph_.body(body).owner) leave_widened(owner);
   }
 
-  /// Whether the node's result has the numbers that it reads: then it has their type.
+  /// Whether the node's result has the numbers that it reads, all of them narrow: then it has their type.
   bool hands_on(NodeId id) {
     const Node& node = graph_.node(id);
+    const auto is_wide = [&](ValueId value) { return graph_.type(value).element == computed_in(type_); };
     if (node.results.size() != 1 || definition(node.op).narrow != Narrow::handed_on || node.inputs.empty() ||
-        !is_narrow(node.inputs[0]))
+        !is_narrow(node.inputs[0]) || std::ranges::any_of(node.inputs, is_wide))
       return false;
     narrow(node.results[0]);
     return true;

@@ -29,6 +29,32 @@ model Product {
   generate token along seq from logits
 }
 """
+# Values of the type in neighbours, joins, slices, sums, a softmax, a sort and running sums.
+OPS = PRECISIONS + """
+dim batch = 3, seq = 24 edge 0, key = seq, embed = 8, half = 4, two = embed + embed, vocab = 11
+model Ops {
+  input token, target : index(vocab)[batch, seq]
+  param table  : real[vocab, embed] = normal(std: 1)
+  param mix    : real[two, embed] = fan_in[two]
+  param out    : real[embed, vocab] = fan_in[embed]
+  e      = TYPE(take[vocab](table, token))
+  both   = concat[embed + embed as two](e, max(e[seq - 1], e[seq - 2]))
+  h      = TYPE(dot[two](both, TYPE(mix))) + cumsum[seq](e) * 0.1
+  centred = h - mean[embed](h)
+  score  = TYPE(dot[embed](centred, h[seq as key]) * 0.5)
+  weight = softmax[key](mask(score, position[seq] >= position[key]))
+  seen   = TYPE(dot[key](weight, h[seq as key]))
+  best   = sort[embed](seen)[embed = 4.. as half]
+  logits = dot[embed](seen * 2 - sum[half](best) * 0.1 + max[embed](e) * 0.1, out)
+  loss   = mean[batch, seq](cross_entropy[vocab](logits, target))
+  minimize loss with sgd(lr: 1)
+  generate token along seq from logits
+}
+mesh single { only: 1 }
+mesh halves { m: 2 }
+layout one on single { }
+layout samples on halves { batch -> m }
+"""
 FORMS = {"rows": ("embed, vocab", "e, w"), "columns": ("vocab, embed", "e, w"), "left": ("embed, vocab", "w, e"), "left, columns": ("vocab, embed", "w, e")}
 SHAPES = [(1, 64, 96), (1, 37, 301), (3, 1100, 130), (8, 36, 513)]  # batch, embed, vocab
 MORE_SHAPES = [(1, 2001, 75), (2, 513, 97), (5, 33, 40), (16, 2000, 64), (17, 130, 70), (7, 96, 2050), (1, 1, 50)]
@@ -105,6 +131,32 @@ def narrow_logits(report, folder, random, narrow):
             file.write(PRODUCT.replace("LIES", "embed, vocab").replace("dot[embed](OPERANDS)", of.replace("DOT", f"dot[embed]({narrow.name}(e), {narrow.name}(w))")))
         made.append(generated([spec], f"{folder}/params.safetensors", ["--tokens", 5, "--greedy", *sets(batch=batch, embed=embed, vocab=vocab)], prompts, precision="f32"))
     report.true(f"{narrow.name}: logits of the type are continued as those in f32, bit by bit", made[0] == made[1] and len(set(made[0][0]["tokens"])) > 1, made[0][0]["logprobs"])
+
+
+def narrow_values(report, folder, narrow):
+    """Position by position what the full forward pass says, with sums in the same order."""
+    spec, options = f"{folder}/ops.mesh", ["--tokens", 14]
+    with open(spec, "w", encoding="utf-8") as file:
+        file.write(OPS.replace("TYPE", narrow.name))
+    prompts = ["\x01\x02\x03", "\x04", "\x05\x06\x07\x08\x02"]
+    tokens = np.zeros((3, 24), np.int32)
+
+    def fetch(*what):
+        np.save(f"{folder}/tokens.npy", tokens)
+        execute(meshc(), "fetch", spec, *what, "--layout", "one", *(part for name in ("token", "target") for part in ("--feed", f"{name}={folder}/tokens.npy")), "--out", folder)
+
+    fetch("loss", "--seed", SEED, "--save-params", f"{folder}/ops.safetensors")
+    write = lambda layout, how=("--interpret",): generated([spec], f"{folder}/ops.safetensors", [*options, "--layout", layout, "--temperature", "0.8", "--seed", 5], prompts, how, "f32")
+    made = write("one")
+    for row, one in zip(tokens, made):
+        text = list(one["prompt"].encode()) + one["tokens"]
+        row[:len(text)] = text
+    fetch("logits", "--params", f"{folder}/ops.safetensors")
+    logits = np.load(f"{folder}/logits.npy")
+    off = max(np.max(abs(np.array(one["prompt_logprobs"] + one["logprobs"]) - likelihoods(rows, row[:len(one["prompt"]) + len(one["tokens"])]))) for one, rows, row in zip(made, logits, tokens))
+    report.check(f"{narrow.name}: values of the type, position by position: likelihoods from those of the full forward pass", float(f"{off:.1e}"), 1e-5)
+    report.true(f"{narrow.name}: built, the interpreter's bits", write("one", ()) == made and len(set(made[0]["tokens"])) > 1, made[0]["tokens"])
+    report.true(f"{narrow.name}: by two ranks with a part of the samples each, the same bits", write("samples") == made)
 
 
 class Gpt:
@@ -200,6 +252,7 @@ def run(small):
         for narrow in NARROW_TYPES:
             report.attempt(f"products of {narrow.name}", lambda: products(report, folder, random, small, narrow))
             report.attempt(f"logits of {narrow.name}", lambda: narrow_logits(report, folder, random, narrow))
+            report.attempt(f"values of {narrow.name}", lambda: narrow_values(report, folder, narrow))
         gpt = Gpt(folder)
         report.attempt("forward passes", lambda: forward_passes(report, gpt))
         report.attempt("layouts", lambda: layouts(report, gpt, small))

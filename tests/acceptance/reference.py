@@ -26,13 +26,9 @@ LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 FILE = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:h|cpp|py|mesh|yaml|g4|md))`")
 TWICE = re.compile(r"\b(tells? it|(?:is|are|was) told|told (?:of|by)|tells? of|heeds?|it so|what becomes of|behind one's back)\b")  # phrases that need a second reading
 PYTHON = "/usr/bin/python3"  # Debian's, which has NumPy
-NOT_BUILT = """dim batch = 4, seq = 4, key = 4, embed = 4, layer = 2
+NOT_BUILT = """dim row = 4, one = 1, column = 4, unit = 1
 model One {{
-  input x : real[batch, seq, embed]
-  input w : real[key, embed]
-  input token : index(embed)[batch, seq]
-  h = x
-  repeat layer {{ h = h + 1 }}
+  input x : real[row, one, column, unit]
   {statement}
 }}
 mesh line {{ data: 2 }}

@@ -83,7 +83,7 @@ constinit const OpKind neighbour_product{
             .causality = horizon,
             .flops = ops::one_each,
             .effort = ops::costs<Effort::dear>,
-            .narrow = Narrow::refused,
+            .narrow = Narrow::widened,
             .reads_elements = ops::in_memory,
             .formula = ops::no_formula,
             .memory_order = ops::order_of_operand,

@@ -104,7 +104,7 @@ const OpDefinition& definition_of(const ConcatOp&) {
       .causality = concat_causality,
       .flops = no_flops,
       .effort = costs<Effort::dear>,
-      .narrow = Narrow::refused,
+      .narrow = Narrow::handed_on,
       .reads_elements = in_nests,
       .formula = no_formula,
       .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, concat_order, nullptr},

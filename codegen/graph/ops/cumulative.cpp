@@ -51,7 +51,7 @@ const OpDefinition& definition_of(const CumulativeOp&) {
       .causality = cumulative_horizon,
       .flops = one_each,
       .effort = costs<Effort::dear>,
-      .narrow = Narrow::refused,
+      .narrow = Narrow::widened,
       .reads_elements = is_forward,
       .formula = no_formula,
       .memory_order = order_of_operand,

@@ -97,7 +97,7 @@ const OpDefinition& definition_of(const UntilOp&) {
       .causality = horizon_of_operands,
       .flops = no_flops,
       .effort = costs<Effort::dear>,
-      .narrow = Narrow::refused,
+      .narrow = Narrow::widened,
       .reads_elements = in_memory,
       .formula = no_formula,
       .memory_order = logical_order,

@@ -179,7 +179,7 @@ constexpr OpDefinition scattered(std::string_view name, PartialRule (*partial)(c
       .causality = scatter_horizon,
       .flops = additions,
       .effort = costs<Effort::lookup>,
-      .narrow = Narrow::handed_on,
+      .narrow = Narrow::widened,
       .reads_elements = in_memory,
       .formula = no_formula,
       .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, scattered_order, nullptr},

@@ -3,12 +3,22 @@
 #include <bit>
 #include <numeric>
 
+#include "meshrt/bfloat16.h"
+#include "meshrt/float16.h"
 #include "scratch.h"
 #include "scratch_places.h"
 
 namespace meshrt {
 
 namespace {
+
+/// What elements are compared as.
+template <class T>
+T compared(T x) {
+  return x;
+}
+float compared(Bfloat16 x) { return float(x); }
+float compared(Float16 x) { return float(x); }
 
 template <class T>
 bool sorts_before(T a, T b, int32_t index_a, int32_t index_b, bool descending) {
@@ -32,7 +42,7 @@ void sort_lines(const Lines& lines, bool descending, const T* x, T* values, int3
       const T* const line = x + o * lines.size * lines.inner + i;
       std::iota(order, order + lines.size, 0);
       std::partial_sort(order, order + lines.count, order + lines.size, [&](int32_t a, int32_t b) {
-        return sorts_before(line[a * lines.inner], line[b * lines.inner], a, b, descending);
+        return sorts_before(compared(line[a * lines.inner]), compared(line[b * lines.inner]), a, b, descending);
       });
       for (int64_t k = 0; k < lines.count; ++k) {
         const int64_t to = (o * lines.count + k) * lines.inner + i;
@@ -45,6 +55,8 @@ void sort_lines(const Lines& lines, bool descending, const T* x, T* values, int3
 
 template void sort_lines(const Lines&, bool, const float*, float*, int32_t*);
 template void sort_lines(const Lines&, bool, const double*, double*, int32_t*);
+template void sort_lines(const Lines&, bool, const Bfloat16*, Bfloat16*, int32_t*);
+template void sort_lines(const Lines&, bool, const Float16*, Float16*, int32_t*);
 template void sort_lines(const Lines&, bool, const int32_t*, int32_t*, int32_t*);
 template void sort_lines(const Lines&, bool, const int64_t*, int64_t*, int32_t*);
 template void sort_lines(const Lines&, bool, const uint8_t*, uint8_t*, int32_t*);
