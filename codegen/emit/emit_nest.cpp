@@ -192,6 +192,7 @@ struct NestEmitter {
   /// and `);` where the threads of the rank share the turns of the outermost one.
   struct Opening {
     std::string head, end;
+    bool names_sums = true;  // where it has some
     bool is_shared() const { return !end.empty(); }
   };
   Opening opening(const NestLoop& loop, size_t depth) const {
@@ -202,8 +203,8 @@ struct NestEmitter {
       return {fmt::format("meshrt::each({}, {}, [&](int64_t {})", loop.end(), shared->enough, loop.index), ");"};
     const std::string head =
         fmt::format("{}.each({}, {}, [&](int64_t {}", sums.name, loop.end(), shared->enough, loop.index);
-    return {head + (sums_are_named_in(head) ? pointers() : fmt::format(", {}* const* {}", sums.type, sums.to)) + ")",
-            ");"};
+    const bool named = sums_are_named_in(head);
+    return {head + (named ? pointers() : fmt::format(", {}* const* {}", sums.type, sums.to)) + ")", ");", named};
   }
 
   std::string pointers() const {
@@ -217,9 +218,9 @@ struct NestEmitter {
     return 2 * static_cast<size_t>(out.depth()) + head.size() + pointers().size() + 3 <= CppWriter::width;
   }
 
-  /// Where a turn of the outermost loop begins whose head has not named them.
-  void print_pointers(const std::string& head) {
-    for (size_t k = 0; k < sums.pointers.size() && head.ends_with(sums.to + ")"); ++k)
+  /// Where a turn of the outermost loop begins.
+  void print_pointers(const Opening& opened) {
+    for (size_t k = 0; k < sums.pointers.size() && !opened.names_sums; ++k)
       out.line(fmt::format("{}* const {} = {}[{}];", sums.type, sums.pointers[k], sums.to, k));
   }
 
@@ -236,12 +237,12 @@ struct NestEmitter {
     const bool innermost = depth + 1 == around.size();
     if (innermost && !opened.is_shared() && !vectorises_alone(nest.passes[walk.pass]) && independent(walk.pass))
       out.directive("#pragma GCC ivdep");
-    if (innermost && walk.preludes[depth + 1].empty() && walk.statements.size() == 1) {
+    if (innermost && opened.names_sums && walk.preludes[depth + 1].empty() && walk.statements.size() == 1) {
       const std::string& statement = walk.statements.front();
       return opened.is_shared() ? out.lambda(opened.head, statement, opened.end) : out.one(opened.head, statement);
     }
     const auto block = out.block(opened.head, opened.end);
-    if (depth == 0 && sums.exist()) print_pointers(opened.head);
+    if (depth == 0 && sums.exist()) print_pointers(opened);
     print_loops(walk, depth + 1);
   }
 
@@ -344,7 +345,7 @@ struct NestEmitter {
           for (const std::string& line : walk.preludes[depth]) out.line(line);
       const Opening opened = opening(loops.outer()[depth], depth);
       blocks.push_back(std::make_unique<CppWriter::Block>(out, opened.head, opened.end));
-      if (depth == 0 && sums.exist()) print_pointers(opened.head);
+      if (depth == 0 && sums.exist()) print_pointers(opened);
       if (depth == 0 && context.polls) out.line("meshrt::poll();");
     }
     for (const auto& pass : all) {

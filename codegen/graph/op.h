@@ -89,6 +89,7 @@ inline bool has_products(Effort effort) { return effort >= Effort::product; }
 enum class Narrow : uint8_t {
   widened,    // it is given f32, and what it makes of them is rounded: elaborate/narrow_types.h
   handed_on,  // its result has these numbers, or some of them
+  filled,     // and besides one of its own, which is rounded as well
   rounded,    // it computes in f32, and rounds what comes of that
   multiplied  // it adds up products of them in f32, in which its results are
 };

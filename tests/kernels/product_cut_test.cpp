@@ -10,10 +10,10 @@ namespace meshrt {
 namespace {
 
 /// The stretches of one side, which must follow one another from 0 to its size; the longest.
-int64_t longest(int64_t size, int64_t parts, Stretch (*stretch_of)(int64_t, int64_t, int64_t)) {
+int64_t longest(int64_t size, int64_t parts, TileRange (*stretch_of)(int64_t, int64_t, int64_t)) {
   int64_t at = 0, most = 0;
   for (int64_t i = 0; i < parts; ++i) {
-    const Stretch one = stretch_of(size, i, parts);
+    const TileRange one = stretch_of(size, i, parts);
     EXPECT_EQ(one.begin, at);
     EXPECT_LT(one.begin, one.end);
     most = std::max(most, one.end - one.begin);

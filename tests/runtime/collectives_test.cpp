@@ -1,4 +1,6 @@
 // Every collective on every transport: see cases.h. And ranks that do not make the same calls: see misbehave.h.
+#include "meshrt/collectives.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -70,6 +72,11 @@ std::string title(const testing::TestParamInfo<Setting>& info) { return text(inf
 
 TEST_P(Collectives, AgreeWithOracle) { run("cases", run_all_cases, 120); }
 
+TEST_P(Collectives, GoOnBesideTheirRank) {
+  if (!GetParam().progress) GTEST_SKIP() << "without a thread for it nothing moves by itself";
+  run("beside", run_beside, 60);
+}
+
 TEST_P(Collectives, AreMovedAlongInAnyOrder) { run("interleaved", run_interleaved, 120); }
 
 TEST_P(Collectives, GoOverGroupsOfSomeRanksAndChannels) { run("groups", run_groups, 120); }
@@ -106,6 +113,24 @@ TEST(Network, AgreesWithOracle) {
 
 INSTANTIATE_TEST_SUITE_P(Transports, Collectives, testing::ValuesIn(settings({1, 2, 3, 4, 6})), title);
 INSTANTIATE_TEST_SUITE_P(MovedByThreads, Collectives, testing::ValuesIn(settings({2, 3}, true)), title);
+
+// Ranks fail at any moment of what their threads for progress do: all end, and nothing is touched that is gone.
+TEST(ProgressThread, EndsWithItsRank) {
+  testing::internal::CaptureStderr();
+  for (int round = 0; round < 400; ++round) {
+    const int code = launch_threads(2, [&](Rank& rank) -> int {
+      rank.allocate(1 << 20, 0);
+      const Group& group = rank.group(std::vector<Axis>{{rank.ranks(), 1}});
+      const ProgressThread progress(rank.transport());
+      auto* const data = reinterpret_cast<float*>(rank.arena());
+      all_reduce_start(rank, group, {1, "sum"}, data, 1 << (round % 18), Type::f32, Reduce::sum);
+      for (volatile int i = 0; i < round * 50; ++i) {}
+      throw Failure(Cause::data, "a number is not finite");
+    });
+    ASSERT_EQ(code, 1);
+  }
+  testing::internal::GetCapturedStderr();
+}
 
 class Divergence : public Collectives {};
 

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <random>
 #include <stdexcept>
 
 #include "meshrt/collectives.h"
 #include "oracle.h"
+#include "transport/transport.h"
 
 namespace meshrt::test {
 
@@ -258,6 +260,28 @@ void run_interleaved(Rank& rank, std::byte* arena, uint64_t seed) {
 void run_interleaved(Rank& rank) {
   rank.allocate(4 * Lane::arena_bytes, 1 << 20);
   for (uint64_t seed = 1; seed <= 3; ++seed) run_interleaved(rank, rank.arena(), seed);
+}
+
+void run_beside(Rank& rank) {
+  constexpr int64_t most = int64_t{1} << 20;
+  constexpr auto patience = std::chrono::seconds(20);
+  rank.allocate(2 * most * number, 0);
+  const Group& group = rank.group(std::vector<Axis>{{rank.ranks(), 1}});
+  auto* const data = reinterpret_cast<float*>(rank.arena());
+  for (const int64_t count : {int64_t{1}, int64_t{3000}, int64_t{300'000}, most}) {
+    std::fill_n(data, 2 * most, 1.0F);
+    const Ticket one = all_reduce_start(rank, group, {1, "one"}, data, count, type, Reduce::sum);
+    const Ticket two = all_reduce_start(rank, group, {2, "two"}, data + most, count, type, Reduce::max);
+    const auto end = std::chrono::steady_clock::now() + patience;
+    const Transport& transport = rank.transport();
+    while (!transport.finished(one) || !transport.finished(two))
+      if (std::chrono::steady_clock::now() > end)
+        throw std::runtime_error(fmt::format("nobody moves a call of {} elements along", count));
+    const auto is_wrong = [&](float x) { return x != static_cast<float>(rank.ranks()); };
+    if (std::any_of(data, data + count, is_wrong) || data[most + count - 1] != 1)
+      throw std::runtime_error(fmt::format("a wrong result of {} elements", count));
+    barrier(rank, group, {3, "all have looked"});
+  }
 }
 
 }  // namespace meshrt::test

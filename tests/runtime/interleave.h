@@ -8,4 +8,7 @@ namespace meshrt::test {
 /// Throws what is wrong.
 void run_interleaved(Rank& rank);
 
+/// Calls that end although no rank does anything but look whether they have.
+void run_beside(Rank& rank);
+
 }  // namespace meshrt::test

@@ -117,11 +117,14 @@ int send(Rank& rank, const std::string& kind, int64_t bytes, int times) {
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   return meshrt::run_rank([&](Rank& rank) {
-    const auto progress = arguments.back() == "--progress-thread"
-                              ? std::make_unique<meshrt::ProgressThread>(rank.transport())
-                              : nullptr;
+    const auto progress =
+        arguments.back() == "--progress-thread" ? std::make_unique<meshrt::ProgressThread>(rank.transport()) : nullptr;
     if (arguments.at(0) == "cases") {
       meshrt::test::run_all_cases(rank);
+      return 0;
+    }
+    if (arguments.at(0) == "beside") {
+      meshrt::test::run_beside(rank);
       return 0;
     }
     if (arguments.at(0) == "interleaved") {

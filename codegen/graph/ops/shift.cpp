@@ -93,7 +93,7 @@ const OpDefinition& definition_of(const ShiftOp&) {
       .causality = shift_causality,
       .flops = no_flops,
       .effort = costs<Effort::dear>,
-      .narrow = Narrow::handed_on,
+      .narrow = Narrow::filled,
       .reads_elements = in_memory,
       .formula = always_formula,
       .memory_order = order_of_operand,

@@ -184,7 +184,7 @@ const OpDefinition& definition_of(const PadOp&) {
       .causality = pad_horizon,
       .flops = no_flops,
       .effort = costs<Effort::dear>,
-      .narrow = Narrow::handed_on,
+      .narrow = Narrow::filled,
       .reads_elements = in_memory,
       .formula = always_formula,
       .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, padded_order, nullptr},

@@ -47,6 +47,12 @@ struct OwnRows {
 /// row of the table, so that what is added to it follows in the order of one thread.
 template <class Piece>
 void share_rows(int64_t outer, int64_t count, int64_t width, const Piece& piece) {
+  constexpr int64_t least_width = 16;  // every thread looks at every number: narrower rows are added as fast as that
+  const OwnRows all{0, OwnRows::classes};
+  if (width < least_width) {
+    for (int64_t o = 0; o < outer; ++o) piece(o, all);
+    return;
+  }
   const int64_t in_a_class = count * width / moved_elements / OwnRows::classes;
   share_each(outer, OwnRows::classes, enough(in_a_class), [&](int64_t o, int64_t begin, int64_t end) {
     piece(o, OwnRows{begin, end});

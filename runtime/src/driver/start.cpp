@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <system_error>
 
 #include "data/batches.h"
 #include "driver/memory_limits.h"
@@ -48,13 +50,24 @@ void prepare(Rank& rank, Program& program) {
   program.bind(rank);
 }
 
+bool has_core_for_progress(const RankRoom& room) {
+  // Of ranks that are bound to parts of the host as many share a part as have as large a share of the whole.
+  const int own = std::clamp(room.own_cpus, 1, std::max(1, room.cpus));
+  const int sharing = (room.ranks * own + room.cpus - 1) / std::max(1, room.cpus);
+  return sharing * (room.threads + 1) <= room.own_cores;
+}
+
 std::unique_ptr<ProgressThread> progress_thread(const Rank& rank) {
   if (rank.ranks() == 1 || switched_off("progress")) return nullptr;
   Transport& transport = rank.transport();
   const auto here = static_cast<int>(transport.placement().neighbours(rank.rank()).size());
-  const bool has_own_cpus = allowed_cpus() < transport.cpus();
-  const int needed = (has_own_cpus ? 1 : here) * (threads_of_rank() + 1);
-  return needed <= allowed_cores() ? std::make_unique<ProgressThread>(transport) : nullptr;
+  if (!has_core_for_progress({here, threads_of_rank(), transport.cpus(), allowed_cpus(), allowed_cores()}))
+    return nullptr;
+  try {
+    return std::make_unique<ProgressThread>(transport);
+  } catch (const std::system_error&) {
+    return nullptr;  // as many threads as the system allows: the rank does it itself
+  }
 }
 
 /// MESHRT_TIMEOUT, which a launcher's --timeout sets, stands over the run file.

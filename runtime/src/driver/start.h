@@ -13,8 +13,17 @@ namespace meshrt {
 
 class Batches;
 
+/// Of a host: what tells whether its ranks can have a core more than they have threads.
+struct RankRoom {
+  int ranks, threads;  ///< on this host; of each
+  int cpus;            ///< that the ranks of the host may use together
+  int own_cpus;        ///< that this one may use; where they are fewer, others have other ones
+  int own_cores;       ///< and the cores that these are threads of
+};
+bool has_core_for_progress(const RankRoom&);
+
 /// A thread that moves this rank's collectives along while it computes, where every rank of this host can have a core
-/// for one beside those of its threads; null elsewhere, in a job of one rank, and with MESHRT_NO=progress.
+/// for one; null elsewhere, in a job of one rank, and with MESHRT_NO=progress.
 std::unique_ptr<ProgressThread> progress_thread(const Rank&);
 
 /// MESHRT_TIMEOUT, which a launcher's --timeout sets, stands over the run file.

@@ -58,8 +58,8 @@ void multiply_shared(const Product<T, A, B>& p, Kernel<T, A, B> multiply) {
   const ProductCut cut = cut_product(p.rows, p.cols, p.a_col != 1, threads->count());
   if (cut.pieces() == 1) return multiply(p);
   threads->run(cut.pieces(), [&](int64_t i) {
-    const Stretch rows = stretch_of_rows(p.rows, i / cut.cols, cut.rows);
-    const Stretch cols = stretch_of_columns(p.cols, i % cut.cols, cut.cols);
+    const TileRange rows = stretch_of_rows(p.rows, i / cut.cols, cut.rows);
+    const TileRange cols = stretch_of_columns(p.cols, i % cut.cols, cut.cols);
     Product<T, A, B> piece = columns_of(rows_of(p, rows.begin, rows.end), cols.begin, cols.end);
     if (rows.begin > 0) piece.column_sum = nullptr;  // of all of b's rows: those above have it
     multiply(piece);

@@ -1,6 +1,7 @@
 #include "product_cut.h"
 
 #include <algorithm>
+#include <array>
 
 namespace meshrt {
 namespace {
@@ -13,7 +14,7 @@ constexpr int64_t copy_of_right = 16, copy_of_left = 24;
 
 int64_t tiles(int64_t size, int64_t tile) { return (size + tile - 1) / tile; }
 
-Stretch stretch(int64_t size, int64_t tile, int64_t i, int64_t parts) {
+TileRange stretch(int64_t size, int64_t tile, int64_t i, int64_t parts) {
   const int64_t all = tiles(size, tile);
   return {std::min(size, all * i / parts * tile), std::min(size, all * (i + 1) / parts * tile)};
 }
@@ -29,24 +30,27 @@ int64_t cost(const ProductCut& cut, int64_t rows, int64_t cols, bool copies_left
 }  // namespace
 
 ProductCut cut_product(int64_t rows, int64_t cols, bool copies_left, int threads) {
-  const int64_t most = 4 * int64_t{threads};
-  const int64_t most_rows = std::clamp<int64_t>(rows / least_rows, 1, most);
-  const int64_t most_cols = std::clamp<int64_t>(cols / least_cols, 1, most);
-  const auto each_cut = [&](const auto& visit) {
-    for (int64_t r = 1; r <= most_rows; ++r)
-      for (int64_t c = 1; c <= std::min(most_cols, most / r); ++c)
-        visit(ProductCut{r, c}, cost({r, c}, rows, cols, copies_left, threads));
-  };
-  ProductCut best;
-  int64_t least = cost(best, rows, cols, copies_left, threads);
-  each_cut([&](const ProductCut&, int64_t its) { least = std::min(least, its); });
-  each_cut([&](const ProductCut& cut, int64_t its) {
-    if (its <= least + least / 32 && cut.pieces() > best.pieces()) best = cut;
-  });
-  return best;
+  constexpr int most_turns = 4;  // of pieces, of a thread
+  std::array<ProductCut, most_turns> best;
+  std::array<int64_t, most_turns> least;
+  for (int turn = 0; turn < most_turns; ++turn) {
+    const int64_t pieces = (turn + 1) * int64_t{threads};
+    const int64_t most_rows = std::clamp<int64_t>(rows / least_rows, 1, pieces);
+    const int64_t most_cols = std::clamp<int64_t>(cols / least_cols, 1, pieces);
+    least[turn] = cost(best[turn], rows, cols, copies_left, threads);
+    for (int64_t r = 1; r <= most_rows; ++r) {
+      const ProductCut cut{r, std::min(most_cols, pieces / r)};
+      const int64_t its = cost(cut, rows, cols, copies_left, threads);
+      if (its < least[turn]) least[turn] = its, best[turn] = cut;
+    }
+  }
+  const int64_t bound = *std::ranges::min_element(least) * 33 / 32;
+  int chosen = most_turns - 1;
+  while (least[chosen] > bound) --chosen;
+  return best[chosen];
 }
 
-Stretch stretch_of_rows(int64_t rows, int64_t i, int64_t parts) { return stretch(rows, tile_rows, i, parts); }
-Stretch stretch_of_columns(int64_t cols, int64_t i, int64_t parts) { return stretch(cols, tile_cols, i, parts); }
+TileRange stretch_of_rows(int64_t rows, int64_t i, int64_t parts) { return stretch(rows, tile_rows, i, parts); }
+TileRange stretch_of_columns(int64_t cols, int64_t i, int64_t parts) { return stretch(cols, tile_cols, i, parts); }
 
 }  // namespace meshrt

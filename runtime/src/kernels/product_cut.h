@@ -9,7 +9,8 @@ struct ProductCut {
   int64_t pieces() const { return rows * cols; }
 };
 
-struct Stretch {
+/// Rows, or columns.
+struct TileRange {
   int64_t begin, end;
 };
 
@@ -19,7 +20,7 @@ struct Stretch {
 ProductCut cut_product(int64_t rows, int64_t cols, bool copies_left, int threads);
 
 /// The i-th of `parts` stretches of rows, or of columns.
-Stretch stretch_of_rows(int64_t rows, int64_t i, int64_t parts);
-Stretch stretch_of_columns(int64_t cols, int64_t i, int64_t parts);
+TileRange stretch_of_rows(int64_t rows, int64_t i, int64_t parts);
+TileRange stretch_of_columns(int64_t cols, int64_t i, int64_t parts);
 
 }  // namespace meshrt

@@ -34,8 +34,8 @@ template <class T>
 void sort_lines(const Lines& lines, bool descending, const T* x, T* values, int32_t* indices) {
   // To choose `count` of `size` elements takes a comparison or more for each, which the processor guesses wrong.
   constexpr int64_t elements_of_a_comparison = 4;
-  const int64_t compared = elements_of_a_comparison * lines.size * std::bit_width(static_cast<uint64_t>(lines.count));
-  share_each(lines.outer, lines.inner, enough(compared), [&](int64_t o, int64_t first, int64_t last) {
+  const int64_t work = elements_of_a_comparison * lines.size * std::bit_width(static_cast<uint64_t>(lines.count));
+  share_each(lines.outer, lines.inner, enough(work), [&](int64_t o, int64_t first, int64_t last) {
     auto* const order =
         static_cast<int32_t*>(Scratch::mine().bytes(sort_scratch, static_cast<size_t>(lines.size) * sizeof(int32_t)));
     for (int64_t i = first; i < last; ++i) {

@@ -11,10 +11,14 @@ namespace meshrt {
 
 ProgressThread::ProgressThread(Transport& transport) : transport_(transport), thread_([this] { move_along(); }) {
   transport_.set_progress_thread(this);
+  if (transport_.has_pending()) change(busy);
 }
 
 ProgressThread::~ProgressThread() {
-  change(ended);
+  {
+    const std::lock_guard turn(mutex_);  // lest the thread take it back at the end of a turn
+    change(ended);
+  }
   thread_.join();
   transport_.set_progress_thread(nullptr);
 }

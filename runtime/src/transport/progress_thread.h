@@ -1,7 +1,7 @@
 // progress_thread.h: a second thread of a rank, which moves along the collectives that the rank has started while the
 // rank itself computes; without it the rank does that in poll(), on the core that computes. Either has the transport in
-// turns, and the rank's own thread goes first: what it asks for is done when the other comes to the end of what it is
-// doing, a sum of some 100 us at the longest.
+// turns, and the rank's own thread goes first: it waits until the other has done with a round of messages, or with its
+// share of a sum in shared memory.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -15,7 +15,8 @@ class Transport;
 
 class ProgressThread {
  public:
-  /// For the calling thread's rank. It ends before what the rank's calls stand in.
+  /// For the calling thread's rank. Throws std::system_error where the system starts no more threads. Buffers of calls
+  /// that are under way, and what calls stand in, outlive it; an exception that comes out of the transport stops it.
   explicit ProgressThread(Transport& transport);
   ~ProgressThread();
   ProgressThread(const ProgressThread&) = delete;

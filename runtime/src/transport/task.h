@@ -46,6 +46,10 @@ class [[nodiscard]] Task {
     static constinit thread_local const std::atomic<bool>* to = nullptr;
     return to;
   }
+  static bool gives_way() {
+    const std::atomic<bool>* const to = gives_way_to();
+    return to && to->load(std::memory_order_relaxed);
+  }
 
  private:
   using Handle = std::coroutine_handle<promise_type>;
@@ -56,10 +60,7 @@ class [[nodiscard]] Task {
 struct Task::promise_type {
   struct Awaiter {
     Condition& condition;
-    bool await_ready() const {
-      const std::atomic<bool>* const other = gives_way_to();
-      return (!other || !other->load(std::memory_order_relaxed)) && condition.met();
-    }
+    bool await_ready() const { return !gives_way() && condition.met(); }
     void await_suspend(Handle handle) const { handle.promise().awaited = &condition; }
     void await_resume() const {}
   };

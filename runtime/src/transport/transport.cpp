@@ -31,6 +31,11 @@ class Transport::Turn {
 
 Transport::~Transport() { drop_calls(); }
 
+void Transport::set_progress_thread(ProgressThread* thread) {
+  progress_thread_ = thread;
+  detail::pending = thread || pending_.empty() ? nullptr : this;
+}
+
 void Transport::drop_calls() {
   pending_.clear();
   queues_.clear();
@@ -64,7 +69,7 @@ Transport::Pending& Transport::next_place(Queue& queue) {
 Ticket Transport::start(Queue& queue, Pending& pending) {
   if (queue.idle()) {
     pending_.push_back(&queue);
-    if (!progress_thread_) detail::pending = this;
+    if (!progress_thread_ || !progress_thread_->runs()) detail::pending = this;
   }
   const uint32_t sequence = ++queue.started;
   pending.call->sequence = sequence;
@@ -131,7 +136,7 @@ bool Transport::run_straight(const Group& group, Call& call) {
 }
 
 void Transport::advance(Queue& queue) {
-  for (uint32_t s = queue.finished + 1; s != queue.end_of_announced(); ++s) {
+  for (uint32_t s = queue.finished + 1; s != queue.end_of_announced() && !Task::gives_way(); ++s) {
     Pending& pending = queue.at(s);
     if (!pending.task.advance() || s != queue.finished + 1) continue;
     pending.task = {};
@@ -162,7 +167,7 @@ void Transport::poll() {
 }
 
 bool Transport::advance_all() {
-  for (size_t i = pending_.size(); i-- > 0;) advance(*pending_[i]);  // what is done drops out
+  for (size_t i = pending_.size(); i-- > 0 && !Task::gives_way();) advance(*pending_[i]);  // what is done drops out
   return !pending_.empty();
 }
 
@@ -174,8 +179,7 @@ bool Transport::can_go_on() const {
 }
 
 bool Transport::finished(Ticket ticket) const {
-  return ticket.group < 0 ||
-         reached(queues_[ticket.group]->finished.load(std::memory_order_acquire), ticket.sequence);
+  return ticket.group < 0 || reached(queues_[ticket.group]->finished.load(std::memory_order_acquire), ticket.sequence);
 }
 
 const Call& Transport::call_of(Ticket ticket) const { return *queues_[ticket.group]->at(ticket.sequence).call; }
