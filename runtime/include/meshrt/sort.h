@@ -12,8 +12,8 @@ struct Lines {
 };
 
 /// values [outer, count, inner] = the first `count` of each line of x when sorted, indices = where they stood. Equal
-/// elements stand in order of index, NaN last. T is float, double, Bfloat16, Float16, int32_t,
-/// int64_t or uint8_t.
+/// elements stand in order of index, NaN last. T is float, double, Bfloat16, Float16,
+/// int32_t, int64_t or uint8_t.
 template <class T>
 void sort_lines(const Lines& lines, bool descending, const T* x, T* values, int32_t* indices);
 

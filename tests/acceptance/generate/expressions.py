@@ -132,7 +132,7 @@ class Expressions(Brackets, Bodies, Blocks, States, Attention):
 
     def step(self, scope):
         kinds = [self.unary] * 3 + [self.binary] * 4 + [self.dot] * 4 + [self.reduce] * 2 + [self.soft] * 2 + [self.masked, self.rename, self.at_once, self.several, self.read_twice, self.fold, self.where, self.stop, self.best, self.select, self.slice]
-        kinds += [self.concat, self.stack, self.pad, self.shift, self.shift, self.cumsum, self.sort]
+        kinds += [self.concat, self.stack, self.pad, self.shift, self.shift, self.cumsum, self.sort, self.narrow]
         if not scope.block:
             kinds += [self.take, self.take, self.hot, self.entropy]
         if self.draws and not self.every:  # what is dropped has no part
@@ -286,6 +286,18 @@ class Expressions(Brackets, Bodies, Blocks, States, Attention):
         scope.values.append(value)
         table = self.parameter(scope, [d])
         return self.bind(scope, f"take[{d}]({table[0]}, {chosen}) * {best}", dims, value[2])
+
+    def narrow(self, scope):
+        """An op of values in 16 bits, which have 64 where all is f64."""
+        a = self.pick(scope)
+        if not self.along(a[1]):
+            return self.unary(scope)
+        d = self.random.choice(self.along(a[1]))
+        b = self.fresh(scope, [d])
+        x = f"{self.random.choice(['bf16', 'f16'])}({a[0]})"
+        self.seen("values of 16 bits")
+        text = self.random.choice(["softmax[{1}]({0})", "cumsum[{1}]({0})", "{0} * 0.5 + sum[{1}]({0}) * 0.2", "{0} - mean[{1}]({0}) * 0.7", "sin({0}) * logsumexp[{1}]({0})"])
+        return self.bind(scope, f"real({text.format(x, d)}) * {b[0]}", a[1], a[2] | {d})
 
     def where(self, scope):
         a, b = self.pick(scope), self.pick(scope)

@@ -7,7 +7,7 @@ OF_MODELS = {"renames at once", "renames in a circle", "renames that give names 
              "a product renamed before and after", "an instance called again", "a block without parameters called again", "a block called again in a loop", "a block of two results",
              "attention", "causal attention", "attention in a window", "attention in a causal window", "attention in a band beside the diagonal", "attention of queries that share keys", "attention in layers",
              "a carry that is a product", "a loop of sums", "several loops", "a state in a loop", "a state with running values", "a metric of a state before its step",
-             "a metric of a state after its step", "a metric of a state, named and written out"}
+             "values of 16 bits", "a metric of a state after its step", "a metric of a state, named and written out"}
 OF_LAYOUTS = {"pins alone", "pins of one input alone", "micro-batches", "micro-batches with split moments", "micro-batches with split gradients", "micro-batches with split parameters",
               "two axes in both orders", "sizes that do not divide", "fewer than parts", "loops computed again", "dims of both sides of renames on one axis",
               "dims dealt in zigzag", "dims dealt in rounds", "turns at their owners", "turns of parameters alone at their owners", "turns dealt in zigzag or rounds"}

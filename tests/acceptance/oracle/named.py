@@ -89,7 +89,7 @@ def gelu_tanh(x):
 
 FUNCTIONS = {"tanh": torch.tanh, "sigmoid": torch.sigmoid, "sin": torch.sin, "cos": torch.cos, "relu": torch.relu, "gelu": gelu, "gelu_tanh": gelu_tanh,
              "silu": lambda x: x * torch.sigmoid(x), "abs": torch.abs, "exp": torch.exp, "log": torch.log, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt,
-             "erf": torch.erf, "floor": torch.floor, "stop_gradient": lambda x: x.detach(), "real": real, "f32": real, "f64": real,
+             "erf": torch.erf, "floor": torch.floor, "stop_gradient": lambda x: x.detach(), "real": real, "f32": real, "bf16": real, "f16": real, "f64": real,
              "i32": lambda x: x.to(torch.int64), "i64": lambda x: x.to(torch.int64), "bool": lambda x: x.to(torch.bool)}
 
 ARITHMETIC = {"+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y, "/": lambda x, y: x / y, "%": lambda x, y: x % y, "^": lambda x, y: x**y}
