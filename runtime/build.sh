@@ -37,24 +37,25 @@ zlib=-lz
 compiles '#include <zlib.h>
 int main() { return zlibVersion() == nullptr; }' -lz || { flags="$flags -DMESHRT_WITHOUT_ZLIB"; zlib=; }
 
+machine=$("$cxx" $flags -dumpmachine)
 # A line for each object: its name, the source, further options.
 list() {
   for source in $(find src -name '*.cpp' | LC_ALL=C sort); do
     case $source in
       src/meshrun.cpp | src/files/yaml_text.cpp | src/data/tokenizer_sentencepiece.cpp) ;;
       src/launch/bootstrap_pmix.cpp) echo "$(name "$source") $source $pmix" ;;
-      src/kernels/*_kernel.cpp | src/kernels/attention_forward.cpp | src/kernels/attention_backward.cpp) each "$source" ISA -march=x86-64-v3 '-march=x86-64-v4 -mprefer-vector-width=512' ;;
+      src/kernels/*_kernel.cpp | src/kernels/attention_forward.cpp | src/kernels/attention_backward.cpp) each "$source" ISA -march=x86-64-v3 '-march=x86-64-v4 -mprefer-vector-width=512' '-DMESHRT_NEON -fno-schedule-insns' ;;
       src/collectives/vector_ops.cpp) each "$source" VARIANT -mavx2 '-mavx512f -mavx512bw -mprefer-vector-width=512' ;;
       *) echo "$(name "$source") $source" ;;
     esac
   done
 }
 name() { echo "$1" | sed 's,^src/,,; s,/,.,g; s,\.cpp$,,'; }
-# each SOURCE MACRO AVX2 AVX512: the object of every instruction set.
+# each SOURCE MACRO AVX2 AVX512 [NEON]: the object of every instruction set of the processor that is compiled for.
 each() {
   echo "$(name "$1").portable $1 -O3 -DMESHRT_$2=portable"
-  case $(uname -m) in
-    x86_64)
+  case $machine in
+    x86_64-*)
       echo "$(name "$1").avx2 $1 -O3 -DMESHRT_$2=avx2 $3"
       echo "$(name "$1").avx512 $1 -O3 -DMESHRT_$2=avx512 $4"
       case $1 in
@@ -62,6 +63,9 @@ each() {
           echo "$(name "$1").avx512_bf16 $1 -O3 -DMESHRT_$2=avx512_bf16 $4 -mavx512bf16"
           ;;
       esac
+      ;;
+    aarch64-*) # the loops of collectives have its registers without being asked
+      if [ -n "${5:-}" ]; then echo "$(name "$1").neon $1 -O3 -DMESHRT_$2=neon $5"; fi
       ;;
   esac
 }

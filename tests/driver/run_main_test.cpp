@@ -49,6 +49,8 @@ TEST(Instructions, ThoseOfThisCpuAreToldFromOthers) {
   EXPECT_EQ(missing_instructions(" a word that is none"), "");
 #ifdef __x86_64__
   EXPECT_NE(missing_instructions(" xop avx512vp2intersect"), "");  // no CPU has both
+#elif defined(__aarch64__)
+  EXPECT_TRUE((cpu_instructions() + " ").starts_with(" simd "));
 #endif
 }
 

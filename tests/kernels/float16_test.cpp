@@ -13,7 +13,15 @@
 namespace meshrt {
 namespace {
 
-float number_of_f16(uint32_t bits) { return static_cast<float>(std::bit_cast<_Float16>(static_cast<uint16_t>(bits))); }
+#if defined(__aarch64__)
+using OfCompiler = __fp16;  // gcc 12 has no other there
+#else
+using OfCompiler = _Float16;
+#endif
+
+float number_of_f16(uint32_t bits) {
+  return static_cast<float>(std::bit_cast<OfCompiler>(static_cast<uint16_t>(bits)));
+}
 
 /// By vectors, as in programs.
 [[gnu::optimize("O3")]] void round_all(const float* __restrict from, Float16* __restrict to, size_t count) {
@@ -24,7 +32,7 @@ void expect_compilers_rounding(const std::vector<float>& numbers) {
   std::vector<Float16> rounded(numbers.size());
   round_all(numbers.data(), rounded.data(), numbers.size());
   for (size_t i = 0; i < numbers.size(); ++i) {
-    const auto expected = std::bit_cast<uint16_t>(static_cast<_Float16>(numbers[i]));
+    const auto expected = std::bit_cast<uint16_t>(static_cast<OfCompiler>(numbers[i]));
     if (std::isnan(numbers[i])) ASSERT_TRUE(std::isnan(static_cast<float>(rounded[i])));
     else ASSERT_EQ(rounded[i].bits, expected) << std::bit_cast<uint32_t>(numbers[i]);
   }

@@ -38,7 +38,7 @@ TEST(ProductChoice, WithoutVectorInstructionsItIsOpenBlas) {
 }
 
 TEST(ProductChoice, ProductsWithAFinishAreOursWhereThereAreVectors) {
-  for (const InstructionSet level : {InstructionSet::avx2, InstructionSet::avx512})
+  for (const InstructionSet level : {InstructionSet::neon, InstructionSet::avx2, InstructionSet::avx512})
     EXPECT_EQ(fastest<float>(level, ProductClass::with_epilogue), Implementation::own);
 }
 
@@ -123,7 +123,7 @@ TEST(ProductChoice, IsToldAsItIs) {
   if (wanted == Implementation::own) EXPECT_EQ(name.substr(0, 4), "own ");
   else if (wanted == Implementation::openblas || instruction_set() == InstructionSet::portable)
     EXPECT_EQ(name.substr(0, 9), "openblas ");
-  else EXPECT_EQ(name.substr(0, 7), "own avx");
+  else EXPECT_EQ(name.substr(0, 7), std::string("own ") + (instruction_set() == InstructionSet::neon ? "neo" : "avx"));
   EXPECT_EQ(multiply_warning(), "");  // OpenBLAS is there
   const bool has_pairs = instruction_set() >= InstructionSet::avx512_bf16;
   const std::string bf16 = has_pairs ? ", bf16 by vdpbf16ps" : ", bf16 widened";

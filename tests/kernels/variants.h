@@ -14,10 +14,10 @@ struct Variant {
 
 /// variants<Kernel>(MESHRT_VARIANTS(multiply<float>))
 template <class Kernel>
-std::vector<Variant<Kernel>> variants(Kernel portable, Kernel avx2, Kernel avx512) {
-  std::vector<Variant<Kernel>> all = {{"portable", portable}};
-  if (instruction_set() >= InstructionSet::avx2) all.push_back({"avx2", avx2});
-  if (instruction_set() >= InstructionSet::avx512) all.push_back({"avx512", avx512});
+std::vector<Variant<Kernel>> variants(const Kernel (&of_level)[kernel_levels.size()]) {
+  std::vector<Variant<Kernel>> all;
+  for (size_t i = 0; i < kernel_levels.size() && kernel_levels[i] <= instruction_set(); ++i)
+    all.push_back({name_of(kernel_levels[i]), of_level[i]});
   return all;
 }
 

@@ -82,6 +82,43 @@ constexpr const char* compiled_for =
 #ifdef __AVX512VP2INTERSECT__
     " avx512vp2intersect"
 #endif
+// Of aarch64, where every processor has `simd`.
+#ifdef __aarch64__
+    " simd"
+#endif
+#ifdef __ARM_FEATURE_CRC32
+    " crc"
+#endif
+#ifdef __ARM_FEATURE_AES
+    " aes"
+#endif
+#ifdef __ARM_FEATURE_SHA2
+    " sha2"
+#endif
+#ifdef __ARM_FEATURE_ATOMICS
+    " lse"
+#endif
+#ifdef __ARM_FEATURE_QRDMX
+    " rdma"
+#endif
+#ifdef __ARM_FEATURE_FP16_VECTOR_ARITHMETIC
+    " fp16"
+#endif
+#ifdef __ARM_FEATURE_DOTPROD
+    " dotprod"
+#endif
+#ifdef __ARM_FEATURE_SVE
+    " sve"
+#endif
+#ifdef __ARM_FEATURE_SVE2
+    " sve2"
+#endif
+#ifdef __ARM_FEATURE_BF16_VECTOR_ARITHMETIC
+    " bf16"
+#endif
+#ifdef __ARM_FEATURE_MATMUL_INT8
+    " i8mm"
+#endif
     ;
 
 /// Those of `sets` that this CPU does not have: "fma4, xop"; empty: it has them all.

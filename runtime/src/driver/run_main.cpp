@@ -105,10 +105,15 @@ void warn_of_threads(const Rank& rank, int threads) {
 void require_instructions(const std::string& name, const char* instructions) {
   const std::string missing = missing_instructions(instructions);
   if (missing.empty()) return;
+#if defined(__aarch64__)
+  const char* const targets = "--target armv8-a` (any of its kind)";
+#else
+  const char* const targets = "--target x86-64-v3` (any CPU since about 2015), or `--target x86-64` (any)";
+#endif
   throw Failure(Cause::environment,
                 fmt::format("`{}` is compiled for another CPU: this one does not have {}\nbuild it here, or by `meshc "
-                            "build SPEC --target x86-64-v3` (any CPU since about 2015), or `--target x86-64` (any)",
-                            name, missing));
+                            "build SPEC {}",
+                            name, missing, targets));
 }
 
 int run(int argc, char** argv, MakeProgram make, const char* instructions) {

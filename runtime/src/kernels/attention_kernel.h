@@ -1,5 +1,6 @@
 // attention_kernel.h: attention as each instruction set offers it; attention.cpp chooses.
 #pragma once
+#include "kernel_levels.h"
 #include "meshrt/attention.h"
 
 namespace meshrt {
@@ -19,10 +20,8 @@ namespace meshrt {
   extern template void attention_backward(const AttentionShape&, const AttentionBackward<float, Bfloat16>&); \
   extern template void attention_backward(const AttentionShape&, const AttentionBackward<float, Float16>&);  \
   }
-MESHRT_DECLARE_ATTENTION(portable)
+MESHRT_EACH_LEVEL(MESHRT_DECLARE_ATTENTION)
 #if defined(__x86_64__)
-MESHRT_DECLARE_ATTENTION(avx2)
-MESHRT_DECLARE_ATTENTION(avx512)
 // Of bf16 alone: by an instruction that adds up two products at a time.
 namespace avx512_bf16 {
 template <class T, class In>

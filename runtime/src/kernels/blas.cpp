@@ -31,11 +31,11 @@ Operand operand(int64_t row, int64_t col, int64_t rows, int64_t cols) {
 // On a processor that it does not know OpenBLAS falls back to kernels from 2004: say what this one is like. Those for
 // Haswell are the faster ones on AMD's, with AVX-512 too. Null: what it finds.
 const char* core_type() {
-  if (instruction_set() == InstructionSet::portable) return nullptr;
 #if defined(__x86_64__)
   if (instruction_set() >= InstructionSet::avx512 && __builtin_cpu_is("intel")) return "SkylakeX";
+  if (instruction_set() >= InstructionSet::avx2) return "Haswell";
 #endif
-  return "Haswell";
+  return nullptr;
 }
 
 }  // namespace

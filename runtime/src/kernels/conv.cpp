@@ -102,7 +102,7 @@ template void conv_weights(const WindowDim&, const WindowDim&, const WindowDim&,
 namespace {
 
 std::string name_of_wide() {
-  std::string own = std::string("own ") + choose<const char*>("portable", "avx2", "avx512");
+  const std::string own = own_name();
   if (!library().library) return own;
   const std::string& name = library().library->name;
   return wanted_conv_implementation() ? name : own + ", where it is faster " + name;

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 
+#include "kernel_levels.h"
 #include "meshrt/bfloat16.h"
 #include "meshrt/float16.h"
 
@@ -18,11 +19,7 @@ namespace meshrt {
   }
 
 // multiply_add: c[i] = a[i] * b[i] + c[i], rounded once.
-MESHRT_DECLARE_MULTIPLY_ADD(portable)
-#if defined(__x86_64__)
-MESHRT_DECLARE_MULTIPLY_ADD(avx2)
-MESHRT_DECLARE_MULTIPLY_ADD(avx512)
-#endif
+MESHRT_EACH_LEVEL(MESHRT_DECLARE_MULTIPLY_ADD)
 #undef MESHRT_DECLARE_MULTIPLY_ADD
 
 }  // namespace meshrt

@@ -34,10 +34,9 @@ auto own_multiply() {
 #if defined(__x86_64__)
   if constexpr (std::is_same_v<In, Bfloat16>)
     if (instruction_set() >= InstructionSet::avx512_bf16) return Kernel(avx512_bf16::multiply<T, In>);
-  return choose<Kernel>(meshrt::multiply<T, In>, avx2::multiply<T, In>, avx512::multiply<T, In>);
-#else
-  return Kernel(meshrt::multiply<T, In>);
 #endif
+  if (instruction_set() == InstructionSet::portable) return Kernel(meshrt::multiply<T, In>);
+  return choose<Kernel>(MESHRT_VARIANTS(multiply<T, In>));
 }
 
 template <class T, class In>

@@ -66,17 +66,20 @@ void multiply_shared(const Product<T, A, B>& p, Kernel<T, A, B> multiply) {
   });
 }
 
+template <class A, class B>
+inline constexpr bool is_of_bf16 = std::is_same_v<A, Bfloat16>&& std::is_same_v<B, Bfloat16>;
+template <class T, class A, class B>
+inline constexpr bool libraries_know = is_of_bf16<A, B> || (std::is_same_v<T, A> && std::is_same_v<T, B>);
+
 /// Has a library make the sums of the product, where one is to.
 template <class T, class A, class B>
 bool library_multiplies(const Product<T, A, B>& p) {
-  if constexpr (std::is_same_v<A, Bfloat16> && std::is_same_v<B, Bfloat16>) {
+  if constexpr (is_of_bf16<A, B>) {
     const OneDnn* library = library_for(p);
     return library && multiply_onednn(*library, p);
-  } else if constexpr (std::is_same_v<T, A> && std::is_same_v<T, B>) {
+  } else {
     const Blas* library = library_for(p);
     return library && library->multiply(p);
-  } else {
-    return false;
   }
 }
 
@@ -88,10 +91,11 @@ void multiply(const Product<T, A, B>& p) {
     return TraceLabel{"product " + std::to_string(p.rows) + " x " + std::to_string(p.inner) + " x " +
                       std::to_string(p.cols)};
   });
-  if (library_multiplies(p)) {
-    static const Kernel<T, A, B> complete = own_complete<T, A, B>();
-    return multiply_shared(p, complete);
-  }
+  if constexpr (libraries_know<T, A, B>)
+    if (library_multiplies(p)) {
+      static const Kernel<T, A, B> complete = own_complete<T, A, B>();
+      return multiply_shared(p, complete);
+    }
   static const Kernel<T, A, B> multiply = own_multiply<T, A, B>();
   multiply_shared(p, multiply);
 }

@@ -25,7 +25,8 @@ constexpr int rows_of_tile = vector_bytes == 64 ? 6 : tile_rows,
 template <class T>
 inline constexpr int cols_of_tile = vectors_of_tile* lanes<T>;
 
-constexpr int group_panels = 8 / vectors_of_tile, max_steps = 512, sum_lanes = 16;
+constexpr int group_vectors = vector_bytes == 16 ? 16 : 8;  // of small ones more, so that `a` passes by as seldom
+constexpr int group_panels = group_vectors / vectors_of_tile, max_steps = 512, sum_lanes = 16;
 constexpr int64_t left_bytes = int64_t(2) << 20;  // of rows of `a` that are copied at a time, where they are
 
 // The right operand, and the sums of its columns if they are wanted: [16, cols], lane k mod 16.

@@ -1,5 +1,6 @@
 // gemm_kernel.h: the product as each instruction set offers it; gemm.cpp chooses.
 #pragma once
+#include "kernel_levels.h"
 #include "meshrt/gemm.h"
 
 namespace meshrt {
@@ -24,10 +25,8 @@ namespace meshrt {
   }
 
 // multiply: the whole product. complete: what belongs to it but for the sum itself, which c already holds.
-MESHRT_DECLARE_MULTIPLY(portable)
+MESHRT_EACH_LEVEL(MESHRT_DECLARE_MULTIPLY)
 #if defined(__x86_64__)
-MESHRT_DECLARE_MULTIPLY(avx2)
-MESHRT_DECLARE_MULTIPLY(avx512)
 // Of two of bf16 alone: by an instruction that adds up two products at a time.
 namespace avx512_bf16 {
 template <class T, class A, class B = A>

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "meshrt/failure.h"
 #include "product_table.h"
@@ -25,8 +26,28 @@ InstructionSet supported() {
   if (v4 && __builtin_cpu_supports("avx512bf16")) return InstructionSet::avx512_bf16;
   if (v4) return InstructionSet::avx512;
   if (v3) return InstructionSet::avx2;
-#endif
   return InstructionSet::portable;
+#elif defined(__aarch64__)
+  return InstructionSet::neon;  // every processor of it has these
+#else
+  return InstructionSet::portable;
+#endif
+}
+
+std::vector<InstructionSet> all_levels() {
+  std::vector<InstructionSet> levels(kernel_levels.begin(), kernel_levels.end());
+#if defined(__x86_64__)
+  levels.push_back(InstructionSet::avx512_bf16);
+#endif
+  return levels;
+}
+
+/// "`portable`, `avx2` or `avx512`"
+std::string text_of(const std::vector<InstructionSet>& levels) {
+  std::string text;
+  for (const InstructionSet level : levels)
+    text += std::string(text.empty() ? "" : level == levels.back() ? " or " : ", ") + "`" + name_of(level) + "`";
+  return text;
 }
 
 /// Whether vdpbf16ps is faster than widening: from Sapphire Rapids on, Intel's processors execute one in two cycles,
@@ -46,19 +67,21 @@ InstructionSet detect() {
   const char* name = std::getenv("MESHRT_ISA_LEVEL");
   if (!name || !*name) return pairs_are_fast() ? have : std::min(have, InstructionSet::avx512);
   const std::string wanted = name;
-  const char* const names[] = {"portable", "avx2", "avx512", "avx512_bf16"};
-  for (const InstructionSet level :
-       {InstructionSet::portable, InstructionSet::avx2, InstructionSet::avx512, InstructionSet::avx512_bf16}) {
-    if (wanted != names[static_cast<int>(level)]) continue;
+  for (const InstructionSet level : all_levels()) {
+    if (wanted != name_of(level)) continue;
     if (level <= have) return level;
-    throw Failure(Cause::environment, "MESHRT_ISA_LEVEL asks for " + wanted + "; this machine has " +
-                                          names[static_cast<int>(have)] + " at most");
+    throw Failure(Cause::environment,
+                  "MESHRT_ISA_LEVEL asks for " + wanted + "; this machine has " + name_of(have) + " at most");
   }
-  throw Failure(Cause::environment,
-                "MESHRT_ISA_LEVEL is `" + wanted + "`; it may be `portable`, `avx2`, `avx512` or `avx512_bf16`");
+  throw Failure(Cause::environment, "MESHRT_ISA_LEVEL is `" + wanted + "`; it may be " + text_of(all_levels()));
 }
 
 }  // namespace
+
+const char* name_of(InstructionSet level) {
+  constexpr std::array names = {"portable", "neon", "avx2", "avx512", "avx512_bf16"};
+  return names[static_cast<size_t>(level)];
+}
 
 InstructionSet supported_instruction_set() {
   static const InstructionSet level = supported();
@@ -79,6 +102,8 @@ bool processor_has_amx() {
   return false;
 #endif
 }
+
+std::string own_name() { return std::string("own ") + name_of(std::min(instruction_set(), kernel_levels.back())); }
 
 std::string text_of(Narrow narrow, const std::string& by_pairs) {
   std::string text;

@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 
+#include "kernel_levels.h"
+
 namespace meshrt {
 
 #define MESHRT_DECLARE_LOGITS(isa)                     \
@@ -12,11 +14,7 @@ namespace meshrt {
 
 // log_sum_exp: the logarithm of exp(logits[0]) + .. + exp(logits[n - 1]), in the order of lanes.h.
 // likeliest: where the largest one stands, the first of several.
-MESHRT_DECLARE_LOGITS(portable)
-#if defined(__x86_64__)
-MESHRT_DECLARE_LOGITS(avx2)
-MESHRT_DECLARE_LOGITS(avx512)
-#endif
+MESHRT_EACH_LEVEL(MESHRT_DECLARE_LOGITS)
 #undef MESHRT_DECLARE_LOGITS
 
 }  // namespace meshrt

@@ -47,6 +47,8 @@ MESHRT_INLINE Vector<float> widened(Halves bits) {
     return _mm512_cvtph_ps((__m256i)bits);
 #elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
     return _mm256_cvtph_ps((__m128i)bits);
+#elif defined(MESHRT_NEON)
+    return (Vector<float>)vcvt_f32_f16((float16x4_t)bits);
 #else
     Vector<float> x;
     for (int i = 0; i < lanes<float>; ++i) x[i] = static_cast<float>(__builtin_bit_cast(In, uint16_t{bits[i]}));
@@ -99,6 +101,10 @@ MESHRT_INLINE Vector<M> part_of(Whole x, int part) {
 // One of them, which may lie among elements of another type.
 template <class M, class In>
 MESHRT_INLINE M read_as(const In* from) {
+#if defined(MESHRT_NEON)
+  // Copied, a number would come by way of a general register.
+  if constexpr (std::is_same_v<M, In>) return *reinterpret_cast<const typename Register<M>::Lone*>(from);
+#endif
   In value;
   __builtin_memcpy(&value, from, sizeof value);
   return static_cast<M>(value);

@@ -37,11 +37,13 @@ std::string name_of_set(int set) {
 }
 
 // MESHRT_ISA_LEVEL lowers what it uses too. Refused where the user has asked for less already (ONEDNN_MAX_CPU_ISA).
-void limit_instruction_set(void* library) {
+void limit_instruction_set([[maybe_unused]] void* library) {
+#if defined(__x86_64__)
   int (*set_max_cpu_isa)(int) = nullptr;
   find_function(library, "oneDNN", "dnnl_set_max_cpu_isa", set_max_cpu_isa);
   if (instruction_set() == InstructionSet::portable) set_max_cpu_isa(avx);
   if (instruction_set() == InstructionSet::avx2) set_max_cpu_isa(avx2);
+#endif
 }
 
 }  // namespace

@@ -25,6 +25,8 @@
 //   512 x 1 x 384           0.46        0.69
 //   30 x 4 x 1000           0.22        0.50
 //
+// NEON was never measured: there all are ours, whose bits are those of every other processor.
+//
 // Of few columns ours add up in order all the same, where others add up 16 sums at a time: bits come before speed. A
 // table for a machine is measured by `meshc doctor --tune` (product_table.h).
 //
@@ -48,10 +50,11 @@ enum class Element : uint8_t { f32, f64 };
 Implementation look_up(Element type, InstructionSet level, ProductClass shape) {
   constexpr auto ours = Implementation::own, blas = Implementation::openblas;
   using Row = std::array<Implementation, 4>;  // with_epilogue, thin, small, matrix
-  constexpr std::array<std::array<Row, 3>, 2> table = {{
-      // portable                  avx2                      avx512
-      {{{blas, blas, blas, blas}, {ours, ours, ours, blas}, {ours, ours, ours, ours}}},  // f32
-      {{{blas, blas, blas, blas}, {ours, ours, ours, blas}, {ours, ours, ours, ours}}},  // f64
+  constexpr Row all_ours = {ours, ours, ours, ours}, all_theirs = {blas, blas, blas, blas};
+  constexpr std::array<std::array<Row, 4>, 2> table = {{
+      // portable    neon      avx2                      avx512
+      {{all_theirs, all_ours, {ours, ours, ours, blas}, all_ours}},  // f32
+      {{all_theirs, all_ours, {ours, ours, ours, blas}, all_ours}},  // f64
   }};
   const InstructionSet row = std::min(level, InstructionSet::avx512);
   return table[static_cast<size_t>(type)][static_cast<size_t>(row)][static_cast<size_t>(shape)];

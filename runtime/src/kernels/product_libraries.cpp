@@ -130,7 +130,7 @@ const OneDnn* library_for(const Product<float, Bfloat16>& p) {
 namespace {
 
 std::string name_of_wide() {
-  std::string own = std::string("own ") + choose<const char*>("portable", "avx2", "avx512");
+  const std::string own = own_name();
   if (!may_use_blas() || !blas().library) return own;
   const std::string library = "openblas " + blas().library->core();
   if (given_product_table()) return own + " and " + library;

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 
+#include "kernel_levels.h"
 #include "meshrt/random.h"
 
 namespace meshrt {
@@ -24,11 +25,7 @@ struct Draw {
   }
 
 // draw_run: to[i] = element first + i of the tensor.
-MESHRT_DECLARE_DRAW(portable)
-#if defined(__x86_64__)
-MESHRT_DECLARE_DRAW(avx2)
-MESHRT_DECLARE_DRAW(avx512)
-#endif
+MESHRT_EACH_LEVEL(MESHRT_DECLARE_DRAW)
 #undef MESHRT_DECLARE_DRAW
 
 }  // namespace meshrt

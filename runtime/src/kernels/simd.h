@@ -9,6 +9,8 @@
 
 #if defined(__AVX512F__) || (defined(__AVX2__) && defined(__FMA__))
 #include <immintrin.h>
+#elif defined(MESHRT_NEON)
+#include <arm_neon.h>
 #endif
 
 #include "meshrt/math.h"
@@ -19,6 +21,8 @@ namespace meshrt::MESHRT_ISA {
 inline constexpr int vector_bytes = 64, tile_rows = 8, tile_vectors = 2;  // 16 of 32 registers accumulate
 #elif defined(__AVX2__) && defined(__FMA__)
 inline constexpr int vector_bytes = 32, tile_rows = 6, tile_vectors = 2;  // 12 of 16
+#elif defined(MESHRT_NEON)
+inline constexpr int vector_bytes = 16, tile_rows = 6, tile_vectors = 4;  // 24 of 32
 #else
 inline constexpr int vector_bytes = 16, tile_rows = 4, tile_vectors = 2;
 #endif
@@ -27,6 +31,7 @@ template <class T>
 struct Register {
   typedef T Vector __attribute__((vector_size(vector_bytes)));
   typedef T Loose __attribute__((vector_size(vector_bytes), aligned(sizeof(T)), may_alias));  // at any address
+  typedef T Lone __attribute__((may_alias));
   static constexpr int lanes = vector_bytes / sizeof(T);
 };
 template <class T>
@@ -44,6 +49,10 @@ MESHRT_INLINE void store(T* p, Vector<T> v) {
 }
 template <class T>
 MESHRT_INLINE Vector<T> splat(T x) {
+#if defined(MESHRT_NEON)
+  // In a register, one lane of which fmla takes: to fill all lanes as it is loaded takes a turn of what multiplies.
+  asm("" : "+w"(x));
+#endif
   return x - Vector<T>{};
 }
 
@@ -75,6 +84,13 @@ MESHRT_INLINE Vector<uint32_t> pairs_of(Vector<float> a, Vector<float> b) {
 MESHRT_INLINE Vector<float> fma(Vector<float> a, Vector<float> b, Vector<float> c) { return _mm256_fmadd_ps(a, b, c); }
 MESHRT_INLINE Vector<double> fma(Vector<double> a, Vector<double> b, Vector<double> c) {
   return _mm256_fmadd_pd(a, b, c);
+}
+#elif defined(MESHRT_NEON)
+MESHRT_INLINE Vector<float> fma(Vector<float> a, Vector<float> b, Vector<float> c) {
+  return (Vector<float>)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+}
+MESHRT_INLINE Vector<double> fma(Vector<double> a, Vector<double> b, Vector<double> c) {
+  return (Vector<double>)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
 }
 #else
 template <class V>
