@@ -146,8 +146,9 @@ def under_layouts(report, folder, pool, small):
     wrong = [f"{case.name}, {narrow.name}: {what[1]}" for (case, narrow), what in zip(jobs, found) if what and what[1]]
     for text in wrong:
         report.true("cases of every op with such parameters, under layouts", False, text)
-    equal = sum(what[0] for what in found if what)
-    report.check("cases of every op with such parameters, under layouts: equal to one rank", equal, f"at least {len(jobs)}", equal >= len(jobs) and not wrong)
+    equal, laid_out = sum(what[0] for what in found if what), sum(1 for what in found if what and what[0])
+    report.check("cases of every op with such parameters, under layouts: equal to one rank", f"{equal} layouts of {laid_out} of {len(jobs)} cases",
+                 "of more than half of them", 2 * laid_out > len(jobs) and not wrong)
 
 
 def as_programs(report, folder, pool, small):
