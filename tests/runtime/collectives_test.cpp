@@ -74,11 +74,6 @@ std::string title(const testing::TestParamInfo<Setting>& info) { return text(inf
 
 TEST_P(Collectives, AgreeWithOracle) { run("cases", run_all_cases, 120); }
 
-TEST_P(Collectives, GoOnBesideTheirRank) {
-  if (!GetParam().progress) GTEST_SKIP() << "without a thread for it nothing moves by itself";
-  run("beside", run_beside, 60);
-}
-
 TEST_P(Collectives, AreMovedAlongInAnyOrder) { run("interleaved", run_interleaved, 120); }
 
 TEST_P(Collectives, GoOverGroupsOfSomeRanksAndChannels) { run("groups", run_groups, 120); }
@@ -115,6 +110,13 @@ TEST(Network, AgreesWithOracle) {
 
 INSTANTIATE_TEST_SUITE_P(Transports, Collectives, testing::ValuesIn(settings({1, 2, 3, 4, 6})), title);
 INSTANTIATE_TEST_SUITE_P(MovedByThreads, Collectives, testing::ValuesIn(settings({2, 3}, true)), title);
+
+// With a thread for progress they need nothing of their rank.
+class BesideTheirRank : public Collectives {};
+
+TEST_P(BesideTheirRank, GoOn) { run("beside", run_beside, 60); }
+
+INSTANTIATE_TEST_SUITE_P(MovedByThreads, BesideTheirRank, testing::ValuesIn(settings({2, 3}, true)), title);
 
 // Ranks fail at any moment of what their threads for progress do: all end, and nothing is touched that is gone.
 TEST(ProgressThread, EndsWithItsRank) {
