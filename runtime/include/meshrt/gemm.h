@@ -4,9 +4,9 @@
 // bf16 operands the chain takes two products at a time where the CPU does so (vdpbf16ps), which rounds otherwise. Those
 // of f16 are always widened to f32.
 // OpenBLAS and oneDNN promise only the same bits for the same extents and strides. OpenBLAS runs what it is measured
-// faster at, which is nothing with AVX-512 or NEON, and everything on an x86 without AVX2; oneDNN large products of bf16
-// where there is AMX (product_choice.cpp; MESHRT_GEMM, a word or a table, overrides).
-// Callable from several threads at once; scratch memory belongs to the thread.
+// faster at, which is nothing with AVX-512 or NEON, and everything on an x86 without AVX2; oneDNN large products of
+// bf16 where there is AMX (product_choice.cpp; MESHRT_GEMM, a word or a table, overrides). Callable from several
+// threads at once; scratch memory belongs to the thread.
 #pragma once
 #include <cstdint>
 #include <span>
