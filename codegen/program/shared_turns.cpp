@@ -5,12 +5,10 @@
 
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
+#include "meshrt/threads.h"
 
 namespace mesh {
 namespace {
-
-/// A thread that is woken takes as long as some thousand elements.
-constexpr int64_t elements_of_a_thread = 1 << 14;
 
 /// Of columns that lie side by side: threads that write to them must not meet in many cache lines.
 constexpr int64_t columns_apart = 256;
@@ -130,7 +128,7 @@ std::optional<int64_t> turns_with_work(const Program& program, const Nest& nest,
   const int64_t turns = elements(program, dims);
   int64_t all = 0;
   for (const Pass& pass : nest.passes) all += elements(program, nest.outer) * elements(program, pass.inner);
-  const int64_t enough = std::max<int64_t>(elements_of_a_thread * turns / std::max<int64_t>(all, 1), 1);
+  const int64_t enough = std::max<int64_t>(meshrt::elements_of_a_thread * turns / std::max<int64_t>(all, 1), 1);
   if (turns < 2 * enough) return {};
   return enough;
 }
