@@ -197,7 +197,7 @@ def moves_along_beside(report, folder):
     execute(meshc(), "build", *two, "-o", f"{folder}/alone")
     whole, _ = curve(folder, "alone", 5, f"{folder}/alone/gpt", "-n", 2)
     with Network(folder, 2, delay=0.002) as net:
-        job = net.head(MESHRUN, "--hosts", ",".join(f"{host}:1" for host in net.hosts), "--ssh", net.shell)
+        job = net.meshrun(MESHRUN, ranks=1)
         for name, env in (("beside the rank, where there is a core", {}), ("MESHRT_NO=progress", {"MESHRT_NO": "progress"}), ("two threads a rank", {"MESHRT_THREADS": "2"})):
             found, _ = curve(folder, "beside", 5, *job, f"{folder}/beside/gpt", env=env)
             report.true(f"sums on their way between two hosts, {name}: the bits of those of one", len(found) == 5 and found == whole, found)

@@ -154,9 +154,9 @@ class Network:
         """`command` as it is run on the host "head"."""
         return ["ip", "netns", "exec", self.name(254), *map(str, command)]
 
-    def meshrun(self, program, *options):
-        """What begins a job of two ranks on each host, as it is run on "head"."""
-        return self.head(program, "--hosts", ",".join(f"{host}:2" for host in self.hosts), "--ssh", self.shell, *options)
+    def meshrun(self, program, *options, ranks=2):
+        """What begins a job of so many ranks on each host, as it is run on "head"."""
+        return self.head(program, "--hosts", ",".join(f"{host}:{ranks}" for host in self.hosts), "--ssh", self.shell, *options)
 
     def __exit__(self, *_):
         try:

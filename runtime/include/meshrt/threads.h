@@ -75,6 +75,9 @@ constexpr int64_t elements_of_a_thread = 1 << 14;
 /// Elements that are moved, or added, with nothing else done to them: so many take as long as one that is computed.
 constexpr int64_t moved_elements = 4;
 
+/// Elements that take as long as to draw a random number.
+constexpr int64_t elements_of_a_number = 8;
+
 /// How many pieces of so many elements are enough for a thread.
 constexpr int64_t enough(int64_t elements_of_a_piece) {
   return elements_of_a_thread / (elements_of_a_piece > 1 ? elements_of_a_piece : 1) + 1;

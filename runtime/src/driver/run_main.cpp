@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "driver/command_line.h"
+#include "driver/start.h"
 #include "meshrt/driver.h"
 #include "meshrt/failure.h"
 #include "meshrt/generation.h"
@@ -80,11 +81,6 @@ int perform(const CommandLine& line, Rank& rank, Program& program, const RunFile
     case Command::score: return score(rank, program, run, line.model, line.generate, line.json, options);
   }
   return 0;
-}
-
-/// How many ranks this host has.
-int ranks_here(const Rank& rank) {
-  return static_cast<int>(rank.transport().placement().neighbours(rank.rank()).size());
 }
 
 /// Of a rank that has several; null: it computes alone.

@@ -50,6 +50,10 @@ void prepare(Rank& rank, Program& program) {
   program.bind(rank);
 }
 
+int ranks_here(const Rank& rank) {
+  return static_cast<int>(rank.transport().placement().neighbours(rank.rank()).size());
+}
+
 bool has_core_for_progress(const RankRoom& room) {
   // Of ranks that are bound to parts of the host as many share a part as have as large a share of the whole.
   const int own = std::clamp(room.own_cpus, 1, std::max(1, room.cpus));
@@ -60,8 +64,11 @@ bool has_core_for_progress(const RankRoom& room) {
 std::unique_ptr<ProgressThread> progress_thread(const Rank& rank) {
   if (rank.ranks() == 1 || switched_off("progress")) return nullptr;
   Transport& transport = rank.transport();
-  const auto here = static_cast<int>(transport.placement().neighbours(rank.rank()).size());
-  if (!has_core_for_progress({here, threads_of_rank(), transport.cpus(), allowed_cpus(), allowed_cores()}))
+  if (!has_core_for_progress({.ranks = ranks_here(rank),
+                              .threads = threads_of_rank(),
+                              .cpus = transport.cpus(),
+                              .own_cpus = allowed_cpus(),
+                              .own_cores = allowed_cores()}))
     return nullptr;
   try {
     return std::make_unique<ProgressThread>(transport);

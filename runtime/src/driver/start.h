@@ -13,6 +13,9 @@ namespace meshrt {
 
 class Batches;
 
+/// How many ranks the rank's host has, itself included.
+int ranks_here(const Rank&);
+
 /// Of a host: what tells whether its ranks can have a core more than they have threads.
 struct RankRoom {
   int ranks, threads;  ///< on this host; of each

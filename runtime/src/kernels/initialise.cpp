@@ -11,8 +11,6 @@
 namespace meshrt {
 namespace {
 
-constexpr int64_t elements_of_a_number = 8;  // that take as long as to draw it
-
 double constant_of(const Initial& initial) {
   switch (initial.kind) {
     case Initial::Kind::ones: return 1;

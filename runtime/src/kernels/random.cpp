@@ -29,7 +29,6 @@ void fill(T* to, std::span<const Part> parts, const Draw& draw) {
   const int64_t length = last.end - last.begin;
   int64_t rows = 1;
   for (const Part& part : outer) rows *= part.end - part.begin;
-  constexpr int64_t elements_of_a_number = 8;  // that take as long as to draw it
   share_each(rows, length, enough(elements_of_a_number), [&](int64_t row, int64_t begin, int64_t end) {
     kernel(draw, whole_row(outer, row) * last.size + last.begin + begin, end - begin, to + row * length + begin);
   });

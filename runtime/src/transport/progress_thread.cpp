@@ -11,7 +11,7 @@ namespace meshrt {
 
 ProgressThread::ProgressThread(Transport& transport) : transport_(transport), thread_([this] { move_along(); }) {
   transport_.set_progress_thread(this);
-  if (transport_.has_pending()) change(busy);
+  if (!transport_.pending_.empty()) change(busy);
 }
 
 ProgressThread::~ProgressThread() {

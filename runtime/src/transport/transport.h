@@ -88,7 +88,6 @@ class Transport {
   /// Another thread moves calls along as well, from now on or no longer (null): then poll() does. The rank's thread
   /// calls it.
   void set_progress_thread(ProgressThread* thread);
-  bool has_pending() const { return !pending_.empty(); }
 
   /// Which host each rank of the job runs on: told by the launcher before anything else.
   const Placement& placement() const { return placement_; }
