@@ -16,6 +16,11 @@ STEPS = 12
 PEER_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "4000000000"}
 
 
+def newest_python():
+    own = f"{TOP}/out/torch/bin/python3"
+    return own if os.path.exists(own) else "/usr/bin/python3"
+
+
 def peer_environment(core_type):
     return PEER_ENVIRONMENT | ({"OPENBLAS_CORETYPE": core_type} if core_type else {})
 
