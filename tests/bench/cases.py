@@ -70,11 +70,12 @@ class Case:
 
 
 class Gpt(Case):
-    """gpt2_384.mesh, data parallel; two sequences a rank."""
+    """gpt2_384.mesh, data parallel; `sequences` a rank."""
     spec, peer_name, ways, way, vocab, sizes = "gpt2_384", "PyTorch", ["ddp", "threads", "compile", "ddp-compile"], "ddp", 4096, ()
+    sequences = 2
 
     def prepare(self):
-        self.batch = 2 * self.ranks
+        self.batch = self.sequences * self.ranks
         self.build_options = ("--mesh", f"data={self.ranks}", "--set", f"batch={self.batch}", *self.sizes)
         self.data = "data:\n  token:  { file: tokens.bin, type: u16, window: seq }\n  target: { of: token, shift: 1 }\n"
         run(self.python, f"{HERE}/peers/torch_gpt2.py", "weights", f"{self.folder}/weights.safetensors", env=self.variables)
