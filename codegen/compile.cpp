@@ -374,6 +374,7 @@ void place_entry(Compilation& c) {
 
 void lower_entries(Compilation& c) {
   c.result.spec_hash = hash_of(c.request, c.sources, *c.layout);
+  if (!c.request.precision.empty()) c.result.precision = c.request.precision;
   const std::optional<MemoryLimit> most = memory_limit(c.request, c.machine, c.layout->mesh, c.budget);
   c.result.program = lower(c.result.entries, {.fuse = !c.request.plain,
                                               .share_memory = !c.request.plain,

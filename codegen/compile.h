@@ -77,6 +77,7 @@ struct Compiled {
   std::vector<Entry> entries;  // the training step first, then evaluation, then the others
   Program program;
   std::string spec_hash;                // of all files and of what was set on the command line
+  std::string precision = "f32";        // what --precision chose
   std::vector<LimitState> budget = {};  // of the layout
   std::optional<Room> room = {};        // nothing is known of it: unset
   std::optional<FoundLayout> found = {};

@@ -42,7 +42,7 @@ std::vector<Sizes> meshes_of(const ast::Mesh* mesh, std::optional<int64_t> ranks
 }
 
 Json without_details(Json plan) {
-  for (const char* key : {"schema", "machine", "tensors", "collectives"}) plan.erase(key);
+  for (const char* key : {"schema", "machine", "precision", "tensors", "collectives"}) plan.erase(key);
   return plan;
 }
 

@@ -102,7 +102,10 @@ Json plan_json(const Compiled& compiled, const SourceMap& sources) {
   const Graph& graph = sharded.graph;
   const MeshShape& mesh = sharded.layout.mesh;
   const Prediction prediction = predict(sharded, calls_of_reshards(compiled.program));
-  Json plan{{"schema", 1}, {"layout", sharded.layout.name}, {"machine", sharded.machine.name}};
+  Json plan{{"schema", 1},
+            {"layout", sharded.layout.name},
+            {"machine", sharded.machine.name},
+            {"precision", compiled.precision}};
   plan["mesh"] = {{"name", mesh.name}, {"ranks", mesh.ranks()}, {"axes", Json::object()}};
   for (const MeshAxis& axis : mesh.axes) plan["mesh"]["axes"][axis.name] = axis.size;
   if (compiled.found) plan["found"] = found_json(*compiled.found);
@@ -204,8 +207,9 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
                                                           : place_text(graph, sources, *largest));
   text += fmt::format("\n\nmesh {} {{", mesh.name.empty() ? "(one rank)" : mesh.name);
   for (const MeshAxis& axis : mesh.axes) text += fmt::format(" {}: {}", axis.name, axis.size);
-  text += fmt::format(" }}   layout {}   machine {}\n\n{}values\n",
+  text += fmt::format(" }}   layout {}   machine {}{}\n\n{}values\n",
                       sharded.layout.name.empty() ? "(none)" : sharded.layout.name, sharded.machine.name,
+                      compiled.precision == "f32" ? "" : "   precision " + compiled.precision,
                       found_text(compiled) + added_text(sharded));
 
   std::vector<PlannedTensor> tensors = planned_tensors(graph);

@@ -80,7 +80,8 @@ class ProductBinder {
       fault("the bias does not lie like the columns");
     if (step_.column_sum && extent(step_.c, step_.cols) > 1 && stride_along(*step_.column_sum, step_.cols) != 1)
       fault("the sums of columns do not lie like the columns");
-    for (const std::optional<Access>* like_c : {&step_.epilogue.slope, &step_.epilogue.times, &step_.epilogue.plus})
+    for (const std::optional<Access>* like_c :
+         {&step_.epilogue.slope, &step_.epilogue.times, &step_.epilogue.plus, &step_.epilogue.rounded})
       if (*like_c && !std::ranges::equal(dims_of(binding_.program, **like_c), dims_of(binding_.program, step_.c)))
         fault(binding_.buffer(**like_c).name + " does not lie like the result");
   }
@@ -161,7 +162,7 @@ Task bind_product(Binding& binding, const ProductStep& step) {
   return [&binding, at, product, loops, stops = Stops(binding, step), a = typed(step.a, meshrt::type_of<A>),
           b = typed(step.b, meshrt::type_of<B>), c = typed(step.c), bias = typed(step.epilogue.bias),
           slope = typed(step.epilogue.slope), times = typed(step.epilogue.times), plus = typed(step.epilogue.plus),
-          sum = typed(step.column_sum)] {
+          rounded = typed(step.epilogue.rounded, Type::bf16), sum = typed(step.column_sum)] {
     meshrt::Product<T, A, B> now = product;
     at(a, now.a);
     at(b, now.b);
@@ -170,6 +171,7 @@ Task bind_product(Binding& binding, const ProductStep& step) {
     at(slope, now.epilogue.slope);
     at(times, now.epilogue.times);
     at(plus, now.epilogue.plus);
+    at(rounded, now.epilogue.rounded);
     at(sum, now.column_sum);
     std::vector<meshrt::Batch> turns;
     if (!stops.none()) stops.apply(binding, now, turns = loops);

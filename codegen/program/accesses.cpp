@@ -28,6 +28,7 @@ struct Visit {
     optional(p.epilogue.plus, Use::read);
     visit(p.c, p.accumulate ? Use::update : Use::write);
     optional(p.epilogue.slope, Use::write);
+    optional(p.epilogue.rounded, Use::write);
     optional(p.column_sum, p.accumulate ? Use::update : Use::write);
     for (LoopBound& bound : p.bounds) visit(bound.last, Use::read);
   }

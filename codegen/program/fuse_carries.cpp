@@ -106,8 +106,8 @@ class CarryFuser {
   /// Whether the product can have its result in the carry's memory: it reads it only to add to it, which is what
   /// `accumulate` does.
   bool may_write(const ProductStep& p, const Access& carry) const {
-    for (const auto& other :
-         {std::optional(p.a), std::optional(p.b), p.epilogue.bias, p.epilogue.slope, p.epilogue.times, p.column_sum})
+    for (const auto& other : {std::optional(p.a), std::optional(p.b), p.epilogue.bias, p.epilogue.slope,
+                              p.epilogue.times, p.epilogue.rounded, p.column_sum})
       if (other && root(*other) == root(carry)) return false;
     if (!p.epilogue.plus || root(*p.epilogue.plus) != root(carry)) return true;
     return *p.epilogue.plus == carry && !p.epilogue.activation && !p.epilogue.times && !p.column_sum && !p.accumulate;

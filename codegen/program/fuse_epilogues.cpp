@@ -1,5 +1,5 @@
-// fuse_epilogues.cpp: elementwise nests after a product join it: it computes them while the tile is in registers.
-// Before nests are merged, so each nest here is one operation.
+// fuse_epilogues.cpp: elementwise nests after a product join it: it computes them, and rounds what they give, while the
+// tile is in registers. Before nests are merged, so each nest here is one operation.
 #include <algorithm>
 
 #include "codegen/program/accesses.h"
@@ -20,8 +20,10 @@ class EpilogueFuser {
   void run() {
     for_each_list(program_, [&](Steps& steps) {
       for (size_t i = 0; i < steps.size(); ++i)
-        if (std::holds_alternative<ProductStep>(steps[i].what))
+        if (std::holds_alternative<ProductStep>(steps[i].what)) {
           while (absorb(steps, i)) {}
+          round(steps, i);
+        }
     });
     uses_.sweep();
   }
@@ -66,6 +68,25 @@ class EpilogueFuser {
     swallow(steps[i], steps[at]);
     uses_.removed(steps[at]);
     return finish(steps[i], epilogue, accumulate, to);
+  }
+
+  /// Where a nest rounds the product's result to bf16, for products that read it so, the product does it. The result
+  /// itself stays for other readers.
+  void round(Steps& steps, size_t i) {
+    const ProductStep& p = std::get<ProductStep>(steps[i].what);
+    if (type_of(p.c) != Type::f32) return;
+    for (size_t at = i + 1; at < steps.size(); ++at) {
+      if (!uses_.reads(steps[at], p.c)) continue;
+      const std::optional<SingleMap> next = single_map(steps[at]);
+      if (!next || next->function != MapFunction::cast || !next->load(0) || *next->load(0) != p.c) continue;
+      if (type_of(next->to) != Type::bf16 || !same_dims(program_, next->to, p.c)) continue;
+      if (touches(p.epilogue, p, next->to) || !may_move(program_, uses_, steps, at, i + 1)) continue;
+      const Access to = next->to;
+      swallow(steps[i], steps[at]);
+      uses_.removed(steps[at]);
+      uses_.change(steps[i], [&] { std::get<ProductStep>(steps[i].what).epilogue.rounded = to; });
+      return;
+    }
   }
 
   bool finish(Step& step, const ProductStep::Epilogue& epilogue, bool accumulate, const Access& to) {

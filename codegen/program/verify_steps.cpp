@@ -77,6 +77,9 @@ class StepVerifier {
       if (more) all.push_back(*more);
     same_parts(all);
     const auto type = [&](const Access& access) { return program_.buffer(access.buffer).type; };
+    if (p.epilogue.rounded) same_parts({p.c, *p.epilogue.rounded});
+    if (p.epilogue.rounded && (type(*p.epilogue.rounded) != Type::bf16 || type(p.c) != Type::f32))
+      say(fmt::format("rounds f32 to bf16 in no way: {}", to_string(program_, *p.epilogue.rounded)));
     for (const Access& access : all)
       if (computed_in(type(access)) != type(p.c) || (type(access) != type(p.c) && access != p.a && access != p.b))
         say(fmt::format("meets {} of another type than its result", to_string(program_, access)));
@@ -90,7 +93,7 @@ class StepVerifier {
     }
     for (DimId dim : p.batch)
       if (!part(p.c, dim)) say(fmt::format("loops over {}, which the result lacks", name(dim)));
-    for (const auto& extra : {p.epilogue.slope, p.epilogue.times, p.epilogue.plus}) {
+    for (const auto& extra : {p.epilogue.slope, p.epilogue.times, p.epilogue.plus, p.epilogue.rounded}) {
       if (!extra) continue;
       if (!std::ranges::equal(dims_of(program_, *extra), dims_of(program_, p.c)))
         say(fmt::format("has {} in its epilogue, which does not lie like the result", to_string(program_, *extra)));

@@ -66,6 +66,7 @@ void naive(const Product<T>& p) {
       if (f.times) c *= f.times[at];
       if (f.plus) c += f.plus[at];
       p.c[at] = c;
+      if (f.rounded) f.rounded[at] = Bfloat16(static_cast<float>(c));
     }
   if (!p.column_sum) return;
   for (int64_t j = 0; j < p.cols; ++j) {
@@ -107,20 +108,23 @@ class Case {
     } else {
       wants_slope_ = false;
     }
-    wants_sum_ = below(3) == 0;
+    wants_sum_ = below(3) == 0, wants_rounded_ = below(3) == 0;
   }
 
   // Runs one implementation on copies; gives everything that it may write.
   template <class Multiply>
   std::vector<T> run(Multiply multiply) {
     std::vector<T> c = c_, slope = slope_, sum = sum_;
+    std::vector<Bfloat16> rounded(c.size(), Bfloat16(0));
     Product<T> p = p_;
     p.c = c.data();
     p.epilogue.slope = wants_slope_ ? slope.data() : nullptr;
+    p.epilogue.rounded = wants_rounded_ ? rounded.data() : nullptr;
     p.column_sum = wants_sum_ ? sum.data() : nullptr;
     multiply(p);
     c.insert(c.end(), slope.begin(), slope.end());
     c.insert(c.end(), sum.begin(), sum.end());
+    for (const Bfloat16 x : rounded) c.push_back(static_cast<T>(static_cast<float>(x)));
     return c;
   }
 
@@ -157,7 +161,7 @@ class Case {
   std::mt19937_64 random_;
   Product<T> p_;
   std::vector<T> a_, b_, c_, times_, plus_, slope_, bias_, sum_;
-  bool wants_slope_ = false, wants_sum_ = false;
+  bool wants_slope_ = false, wants_sum_ = false, wants_rounded_ = false;
 };
 
 template <class T>

@@ -36,7 +36,7 @@ class BothProducts {
     narrow.a = a_.data(), narrow.b = b_.data();
     narrow.accumulate = below(2);
     if (below(2)) narrow.epilogue = {.bias = bias_.data(), .activation = Activation::gelu, .plus = plus_.data()};
-    wants_sum = below(3) == 0;
+    wants_sum = below(3) == 0, wants_rounded = below(3) == 0;
   }
 
   template <class A, class B>
@@ -54,14 +54,17 @@ class BothProducts {
   NarrowRight narrow_right() const { return with(any_a_, b_); }
   Product<float> wide_right() const { return with(any_a_, wide_b_); }
 
-  // The result, then the sums of columns.
+  // The result, the sums of columns, and the result rounded to bf16.
   template <class P, class Multiply>
   std::vector<float> run(P p, Multiply multiply) const {
     std::vector<float> c = c_, sum(bias_);
+    std::vector<Bfloat16> rounded(c.size(), Bfloat16(0));
     p.c = c.data();
+    p.epilogue.rounded = wants_rounded ? rounded.data() : nullptr;
     p.column_sum = wants_sum ? sum.data() : nullptr;
     multiply(p);
     c.insert(c.end(), sum.begin(), sum.end());
+    for (const Bfloat16 x : rounded) c.push_back(static_cast<float>(x));
     return c;
   }
 
@@ -93,7 +96,7 @@ class BothProducts {
   int64_t below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
 
   OfNarrow narrow;
-  bool wants_sum = false;
+  bool wants_sum = false, wants_rounded = false;
 
  private:
   void strides(int64_t n, int64_t m, int64_t& row, int64_t& col) {

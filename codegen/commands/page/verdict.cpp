@@ -91,7 +91,9 @@ std::string verdict(Facts& facts) {
     axes += fmt::format("{}{} {}", axes.empty() ? "" : " × ", escaped(axis.name), axis.size);
   const MemoryPlan& plan = facts.compiled.program.memory;
   std::string numbers =
-      number("A step takes", time_text(facts.time.total()), "on machine " + escaped(facts.sharded.machine.name));
+      number("A step takes", time_text(facts.time.total()),
+             "on machine " + escaped(facts.sharded.machine.name) +
+                 (facts.compiled.precision == "f32" ? "" : ", precision " + escaped(facts.compiled.precision)));
   numbers += number("A rank sends", bytes_text(bytes_sent(facts.step)), "in a step, at most");
   numbers += number("A rank holds", bytes_text(plan.arena + plan.own),
                     facts.compiled.room ? escaped(room_text(*facts.compiled.room)) : "at its peak");

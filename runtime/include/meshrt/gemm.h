@@ -20,9 +20,9 @@ namespace meshrt {
 
 enum class Activation : uint8_t { none, relu, gelu, gelu_tanh, silu };
 
-/// What happens to c[i, j] after the sum, in this order; a null pointer leaves a line out. `slope`, `times` and `plus`
-/// lie like c: same offsets, rows `c_row` apart; none of them may be c itself, whose place holds the sum by then
-/// (`accumulate` adds to what c held).
+/// What happens to c[i, j] after the sum, in this order; a null pointer leaves a line out. `slope`, `times`, `plus` and
+/// `rounded` lie like c: same offsets, rows `c_row` apart; none of them may be c itself, whose place holds the sum by
+/// then (`accumulate` adds to what c held).
 template <class T>
 struct Epilogue {
   T scale = 1;                               ///< c = scale * (a · b)
@@ -31,6 +31,7 @@ struct Epilogue {
   Activation activation = Activation::none;  ///< c = activation(c)
   const T* times = nullptr;                  ///< c *= times[i, j]
   const T* plus = nullptr;                   ///< c += plus[i, j]
+  Bfloat16* rounded = nullptr;               ///< rounded[i, j] = c, to the nearest
 };
 
 /// c[i * c_row + j] = sum over k of a[i * a_row + k * a_col] * b[k * b_row + j * b_col], i < rows, j < cols, k < inner.

@@ -8,7 +8,7 @@ namespace meshrt::MESHRT_ISA {
 
 template <class T>
 inline bool is_plain(const Epilogue<T>& f) {
-  return f.scale == 1 && !f.bias && !f.slope && f.activation == Activation::none && !f.times && !f.plus;
+  return f.scale == 1 && !f.bias && !f.slope && f.activation == Activation::none && !f.times && !f.plus && !f.rounded;
 }
 
 // c [cols] of one row: value = activation(c), and its slope where it is wanted.
@@ -72,6 +72,12 @@ MESHRT_INLINE void linear_row(T* row, T scale, const T* bias, const T* times, co
   }
 }
 
+// rounded [cols] = c of one row.
+template <class T>
+MESHRT_INLINE void round_row(const T* __restrict row, Bfloat16* __restrict rounded, int64_t cols) {
+  for (int64_t j = 0; j < cols; ++j) rounded[j] = Bfloat16(static_cast<float>(row[j]));
+}
+
 // c [rows, cols] at row i, column j of the product's result. Not where it is called: with the columns of a tile known,
 // gcc writes out all turns of these loops before it could make vectors of them, and an activation takes ten times as
 // long.
@@ -86,11 +92,12 @@ template <class T>
     const T* const plus = f.plus ? f.plus + at : nullptr;
     if (f.activation == Activation::none && !f.slope) {
       linear_row(row, f.scale, bias, times, plus, cols);
-      continue;
+    } else {
+      if (f.scale != 1 || bias) linear_row<T>(row, f.scale, bias, nullptr, nullptr, cols);
+      activate_row(f.activation, row, f.slope ? f.slope + at : nullptr, cols);
+      if (times || plus) linear_row<T>(row, 1, nullptr, times, plus, cols);
     }
-    if (f.scale != 1 || bias) linear_row<T>(row, f.scale, bias, nullptr, nullptr, cols);
-    activate_row(f.activation, row, f.slope ? f.slope + at : nullptr, cols);
-    if (times || plus) linear_row<T>(row, 1, nullptr, times, plus, cols);
+    if (f.rounded) round_row(row, f.rounded + at, cols);
   }
 }
 

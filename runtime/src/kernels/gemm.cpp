@@ -21,6 +21,7 @@ Product<T, A, B> moved(Product<T, A, B> p, int64_t c, int64_t bias) {
   if (p.epilogue.slope) p.epilogue.slope += c;
   if (p.epilogue.times) p.epilogue.times += c;
   if (p.epilogue.plus) p.epilogue.plus += c;
+  if (p.epilogue.rounded) p.epilogue.rounded += c;
   return p;
 }
 
