@@ -30,7 +30,7 @@ layout pair on line {{ batch -> data {{ sync: {SYNC}, outer: sgd(lr: 0.5, moment
 layout square on plane {{ batch -> data {{ sync: {SYNC}, outer: sgd(lr: 0.5, momentum: 0.75, nesterov: true) }}; h -> model }}
 precision half {{ compute: f16 }}
 precision wide {{ loss_scale: dynamic }}
-precision fixed {{ loss_scale: 65536 }}
+precision fixed {{ compute: f16, loss_scale: 65536 }}
 """
 RANKS = {"pair": 2, "square": 4}
 RATE, CLIP = 2.0**-6, 0.5
