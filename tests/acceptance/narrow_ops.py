@@ -221,12 +221,12 @@ def filled(report, folder):
         file.write(FILLED)
     feeds = equality.feeds(folder, {"t": np.ones((2, 7), np.float32), "s": np.ones((2, 6), np.float32)})
     for narrow in NARROW_TYPES:
-        for layout in ("one", "cut"):
-            execute(meshc(), "fetch", f"{folder}/filled.mesh", "padded", "beside", "param(**)", *feeds, "--layout", layout, "--precision", f"kept_{narrow.name}", "--out", f"{folder}/filled")
+        for rules in ("one", "cut"):
+            execute(meshc(), "fetch", f"{folder}/filled.mesh", "padded", "beside", "param(**)", *feeds, "--layout", rules, "--precision", f"kept_{narrow.name}", "--out", f"{folder}/filled")
             padded, beside, p, q = (np.load(f"{folder}/filled/{name}.npy").astype(np.float32) for name in ("padded", "beside", "param(p)", "param(q)"))
             for name, got, expected in (("pad", padded, np.pad(p, (1, 2), constant_values=np.float32(0.1))), ("a neighbour", beside, np.append(q[1:], np.float32(0.1)))):
-                report.true(f"{name} with a number that {narrow.name} lacks, of a parameter kept in it, {layout}", np.array_equal(got, expected), got.tolist())
-            report.true(f"parameters are kept in {narrow.name}, {layout}", all(np.array_equal(narrow.round(x), x) for x in (p, q)), p.tolist())
+                report.true(f"{name} with a number that {narrow.name} lacks, of a parameter kept in it, {rules}", np.array_equal(got, expected), got.tolist())
+            report.true(f"parameters are kept in {narrow.name}, {rules}", all(np.array_equal(narrow.round(x), x) for x in (p, q)), p.tolist())
 
 
 def run(small):
