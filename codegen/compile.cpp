@@ -272,22 +272,13 @@ void narrow_entry(Compilation& c) {
   if (generates) read_narrow(c.entry.graph);
 }
 
-/// Replicas would skip steps one by one, and bring different numbers of them together.
-void scale_loss(Compilation& c) {
-  if (!c.layout->replicas) return declare_loss_scale(c.entry.graph, *c.precision.loss_scale);
-  c.sink.error("E0901", c.layout->replicas.span, "a scaled loss of replicas that train apart is not built yet")
-      .here("they train apart")
-      .help(
-          "leave out `sync`, or choose a precision that says so: `precision plain { compute: f16, loss_scale: none }`");
-}
-
 /// Over batches, counts stay sums that add up, but for those within a loop of micro-batches: they are not carried.
 void differentiate_entry(Compilation& c) {
   Graph& graph = c.entry.graph;
   const bool generates = c.entry.purpose.kind == Purpose::Kind::generate;
   const Replicas* replicas = c.layout->replicas && !generates ? &c.layout->replicas : nullptr;
   const bool cut = (c.layout->accumulate > 1 || c.layout->pipeline) && !generates;
-  if (c.entry.is_step() && c.precision.loss_scale) scale_loss(c);
+  if (c.entry.is_step() && c.precision.loss_scale) declare_loss_scale(graph, *c.precision.loss_scale);
   if (c.entry.over_batches() && (cut || replicas)) fold_counts(graph, Counts::in_loops);
   if (replicas && c.entry.is_step()) declare_replicas(graph, replicas->count, replicas->span);
   else if (replicas) declare_evaluated_parts(graph, replicas->count, replicas->span);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "codegen/gradient/micro_batch_dims.h"
@@ -24,6 +25,7 @@ class ReplicaLoop {
     own_parameters();
     const std::vector<NodeId> nodes = graph_.body(graph_.root()).nodes;
     begin_loop();
+    own_scaling();
     std::vector<NodeId> outside;
     for (const NodeId id : nodes) (is_of_replica(id) ? graph_.body(op_.body).nodes : outside).push_back(id);
     for (const NodeId id : graph_.body(op_.body).nodes) move_inside(id);
@@ -56,6 +58,26 @@ class ReplicaLoop {
     }
     for (const Stored& stored : graph_.stored)
       if (stored.kind == StoredKind::input && has_samples(stored.value)) stacked_[stored.value] = stored.value;
+    const std::optional<Objective::Scaling>& scaling = graph_.objective->scaling;
+    if (!scaling || !scaling->scale) return;
+    const ValueId scale = graph_.stored[scaling->scale.index].value;
+    stacked_[scale] = scale;
+  }
+
+  /// Each skips steps by itself, so that none need wait for another: what is kept of a scaled loss it has of its own.
+  /// Turns, which are there by now, read one scale.
+  void own_scaling() {
+    if (!graph_.objective->scaling) return;
+    const Objective::Scaling& scaling = *graph_.objective->scaling;
+    for (const StoredId id : {scaling.scale, scaling.good, scaling.skipped}) {
+      if (!id) continue;
+      Stored& kept = graph_.stored[id.index];
+      kept.path += replica_suffix;
+      kept.stacked = 1;
+      kept.type.dims = {parts_.time};
+      graph_.value(kept.value).name = kept.path;
+      graph_.value(kept.value).type = kept.type;
+    }
   }
 
   void begin_loop() {

@@ -16,8 +16,9 @@ void declare_replicas(Graph&, int64_t count, Span);
 void declare_evaluated_parts(Graph&, int64_t count, Span);
 
 /// Rewrites a graph of forward and gradient nodes. Trained parameters become [replica, ...] tensors of the optimizer,
-/// `PATH.replica`; `PATH` itself is what the replicas have in common, which a step leaves alone. Inputs become
-/// [replica, micro, ...]. Metrics are means over the replicas, gradients and other values have their dim in front.
+/// `PATH.replica`; `PATH` itself is what the replicas have in common, which a step leaves alone. The scale of a loss
+/// and its counts become [replica] tensors `LOSS.scale.replica`. Inputs become [replica, micro, ...]. Metrics are means
+/// over the replicas, gradients and other values have their dim in front.
 void run_by_replicas(Graph&, DiagnosticSink&);
 
 }  // namespace mesh

@@ -354,7 +354,8 @@ struct Objective {
     bool frozen = false;
   };
   std::vector<Parameter> parameters;  // in order of declaration
-  /// What the loss is multiplied by for its gradients (optimizer/loss_scale.h), and what is kept of it.
+  /// What the loss is multiplied by for its gradients (optimizer/loss_scale.h), and what is kept of it: of replicas by
+  /// each.
   struct Scaling {
     double start;
     StoredId scale = {}, good = {};  // of one that changes: what it is, and how many steps in a row were good

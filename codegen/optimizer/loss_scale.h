@@ -2,6 +2,7 @@
 // and are divided by it before anybody reads them. (Micikevicius et al., arXiv 1710.03740, 3.2.) A step whose gradients
 // are not finite changes no parameter and nothing that the optimizer keeps of it. A scale that changes has the defaults
 // of torch.cuda.amp.GradScaler: it starts at 65536, halves with such a step, and doubles after 2000 others in a row.
+// Replicas that train apart have each their own, and skip each their own steps: all numbers below are [replica] then.
 #pragma once
 #include <map>
 

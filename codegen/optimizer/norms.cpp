@@ -39,6 +39,7 @@ ValueId over_replicas(GraphBuilder& build, ValueId value) {
   const std::vector<DimId> replicas = build.graph.type(value).dims;
   if (replicas.empty()) return value;
   const auto count = static_cast<double>(build.graph.dim(replicas.front()).size);
+  if (build.graph.type(value).element == Type::i32) value = build.cast(value, Type::f32);
   return build.multiply(build.reduce(Reduce::sum, value, replicas), 1 / count);
 }
 

@@ -67,7 +67,7 @@ class Watcher {
     if (!graph_.objective) refuse(entry, number);
     build_.span = graph_.objective->span;
     if (!value) value = build_.literal(unscaled, Type::f32);
-    graph_.metrics.push_back({entry, value, build_.span, entry});
+    graph_.metrics.push_back({entry, over_replicas(build_, value), build_.span, entry});
   }
 
   void append(const std::string& entry, const std::string& name, ValueId value, StoredId of, const char* label) {

@@ -1,5 +1,5 @@
 """Ops of values in bf16 and f16 against NumPy that computes from rounded parameters, on one rank and under random layouts; the cases of every op with such parameters, under layouts;
-emitted as C++, bit by bit; bytes of what ranks send."""
+emitted as C++, bit by bit; bytes of what ranks send; numbers that ops put beside parameters kept so."""
 import json
 import os
 import random
@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 import emitted
+import equality
 from common import Report, meshc, scratch
 from common import run as execute
 from generate.layouts import is_refused, layout
@@ -51,6 +52,24 @@ model ByHand {
 }
 mesh line { m: 4 }
 layout default on line { ffn -> m }
+"""
+FILLED = """
+dim batch = 2, a = 4, c = 7, x = 6 edge 0.1
+model Filled {
+  input t : real[batch, c]
+  input s : real[batch, x]
+  param p : real[a] = normal(std: 1)
+  param q : real[x] = normal(std: 1)
+  padded = pad[a as c](p, before: 1, value: 0.1)
+  beside = q[x + 1]
+  loss = sum[batch, c](padded ^ 2 * t) + sum[batch, x](beside ^ 2 * s)
+  minimize loss with sgd(lr: 0.1)
+}
+mesh line { m: 2 }
+layout one on line { }
+layout cut on line { a, x, c -> m }
+precision kept_bf16 { params: bf16 }
+precision kept_f16 { params: f16, loss_scale: none }
 """
 COLLECTIVES = {"all_reduce": "all_reduce(part, over: m)", "reduce_scatter": "all_gather[other as batch](reduce_scatter[batch as other](part, over: m), over: m)",
                "permute": "all_reduce(permute(part, by: 1, over: m), over: m)"}
@@ -196,6 +215,20 @@ def by_hand(report, folder):
             report.true(f"{name} by hand of {narrow.name} equals one rank", done.returncode == 0, "" if done.returncode == 0 else done.stdout + done.stderr)
 
 
+def filled(report, folder):
+    """What such an op puts beside a parameter is a number of the spec, in f32: not one of the type in which parameters are kept."""
+    with open(f"{folder}/filled.mesh", "w") as file:
+        file.write(FILLED)
+    feeds = equality.feeds(folder, {"t": np.ones((2, 7), np.float32), "s": np.ones((2, 6), np.float32)})
+    for narrow in NARROW_TYPES:
+        for rules in ("one", "cut"):
+            execute(meshc(), "fetch", f"{folder}/filled.mesh", "padded", "beside", "param(**)", *feeds, "--layout", rules, "--precision", f"kept_{narrow.name}", "--out", f"{folder}/filled")
+            padded, beside, p, q = (np.load(f"{folder}/filled/{name}.npy").astype(np.float32) for name in ("padded", "beside", "param(p)", "param(q)"))
+            for name, got, expected in (("pad", padded, np.pad(p, (1, 2), constant_values=np.float32(0.1))), ("a neighbour", beside, np.append(q[1:], np.float32(0.1)))):
+                report.true(f"{name} with a number that {narrow.name} lacks, of a parameter kept in it, {rules}", np.array_equal(got, expected), got.tolist())
+            report.true(f"parameters are kept in {narrow.name}, {rules}", all(np.array_equal(narrow.round(x), x) for x in (p, q)), p.tolist())
+
+
 def run(small):
     report = Report()
     print(f"seed {SEED}, {len(rounded.cases())} cases of each type; values in last places of it from NumPy in f64, gradients against differences")
@@ -204,5 +237,6 @@ def run(small):
         under_layouts(report, folder, pool, small)
         as_programs(report, folder, pool, small)
         report.attempt("by hand", lambda: by_hand(report, folder))
+        report.attempt("filled", lambda: filled(report, folder))
         report.attempt("bytes", lambda: check_bytes(report, folder))
     return report

@@ -1,9 +1,11 @@
 """Replicas that train apart (local SGD, DiLoCo) against a simulation in NumPy: losses, what they have in common, each replica's parameters, moments and the outer
-momentum, in f64 within 1e-9 over three outer steps; stopped between two of them and resumed, on other transports, and one rank that trains the replicas in turn."""
+momentum, in f64 within 1e-9 over three outer steps; stopped between two of them and resumed, on other transports, and one rank that trains the replicas in turn. With a
+scaled loss: scaled_replicas.py."""
 import json
 
 import numpy as np
 
+import scaled_replicas
 from checkpoints import same, tensors
 from common import Report, json_lines, meshc, scratch
 from common import run as execute
@@ -211,4 +213,5 @@ def run(small):
                     check_transports(report, bench, program, ranks, name, steps)
 
             report.attempt(f"{case} on {mesh}", action)
+        report.attempt("scaled", lambda: scaled_replicas.check(report, folder, random, small))
     return report
