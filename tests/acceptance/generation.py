@@ -416,8 +416,9 @@ def translated_by_beams(report, folder):
             report.check(f"translate, three beams, penalty {penalty}, beginning with {begin}", apart, BOUND)
     report.true("translate, by the built program bit by bit", written_by_beams(spec, params, prompts, 3, DEEP - 2, *words, how=()) == found)
     greedy = generated(spec, params, ["--layout", "alone", "--greedy", "--tokens", 2, "--begin", "\x03\x05", *options], prompts)
-    report.true("translate, greedy behind a beginning", all(one["tokens"][:2] == [3, 5] and len(one["logprobs"]) == len(one["tokens"]) for one in greedy), greedy)
-    worst = max(abs(sum(one["logprobs"]) - sum(rows[i](one["tokens"][:k])[token] for k, token in enumerate(one["tokens"]))) for i, one in enumerate(greedy))
+    report.true("translate, greedy behind a beginning", all(one["tokens"][:2] == [3, 5] and len(one["logprobs"]) - len(one["tokens"]) in (0, 1) for one in greedy), greedy)
+    with_mark = [(one["logprobs"], one["tokens"] + [end] * (len(one["logprobs"]) - len(one["tokens"]))) for one in greedy]
+    worst = max(abs(sum(logprobs) - sum(rows[i](tokens[:k])[token] for k, token in enumerate(tokens))) for i, (logprobs, tokens) in enumerate(with_mark))
     report.check("translate, its likelihood", worst, BOUND)
 
 

@@ -78,39 +78,42 @@ void read_steps(const fs::path& path, Trial& trial) {
     for (const auto& [name, part] : step_parts) trial.parts.*part += parts.*part / static_cast<double>(middle.size());
 }
 
-/// What each rank did in the steps that were traced.
+/// What each rank did in the steps that were traced, as parts of a step as long as the median: those may have been
+/// longer.
 void read_ranks(const fs::path& path, Trial& trial) {
   const std::map<std::string, double StepParts::*> parts = {{"product", &StepParts::products},
                                                             {"attention", &StepParts::attention},
                                                             {"nest", &StepParts::nests},
                                                             {"collective", &StepParts::collectives},
                                                             {"waiting", &StepParts::waiting}};
-  std::vector<int64_t> steps;
+  std::vector<double> whole;  // seconds of these steps
   const nlohmann::json trace = json_in(path);
   for (const nlohmann::json& event : trace["traceEvents"]) {
     if (event["ph"] != "X") continue;
     const size_t rank = event["pid"];
     trial.ranks.resize(std::max(trial.ranks.size(), rank + 1));
-    steps.resize(trial.ranks.size());
+    whole.resize(trial.ranks.size());
     const std::string category = event["cat"];
-    if (category == "step") ++steps[rank];
     const double seconds = event["dur"].get<double>() * 1e-6;
+    if (category == "step") whole[rank] += seconds;
     if (const auto part = parts.find(category); part != parts.end()) trial.ranks[rank].*part->second += seconds;
     // The call that waits is there too.
     if (category == "waiting" && event["name"] != "waiting") trial.ranks[rank].collectives -= seconds;
   }
-  for (size_t rank = 0; rank < steps.size(); ++rank)
+  for (size_t rank = 0; rank < whole.size(); ++rank)
     for (const auto& [name, part] : step_parts)
-      trial.ranks[rank].*part /= static_cast<double>(std::max<int64_t>(1, steps[rank]));
+      trial.ranks[rank].*part *= whole[rank] > 0 ? trial.median() / whole[rank] : 0;
 }
 
 void read_summary(const fs::path& path, Trial& trial) {
   const nlohmann::json summary = json_in(path);
   trial.memory = summary["measured"]["memory_bytes"];
   trial.bytes = summary["measured"]["bytes_sent_per_step"];
-  for (const nlohmann::json& line : summary["lines"])
+  for (const nlohmann::json& line : summary["lines"]) {
+    const double share = line["share"];  // of all steps, which may be longer than the median
     trial.lines.push_back({fmt::format("{}:{}", line["file"].get<std::string>(), line["line"].get<int>()), line["text"],
-                           line["seconds_per_step"], line["share"]});
+                           share * trial.median(), share});
+  }
 }
 
 /// What a program that failed has said last.

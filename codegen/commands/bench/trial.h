@@ -43,14 +43,14 @@ constexpr NamedPart step_parts[] = {{"products", &StepParts::products}, {"attent
 
 struct CostlyLine {
   std::string place, text;  // "gpt.mesh:32"
-  double seconds, share;    // of a step
+  double seconds, share;    // of a step as long as the median
 };
 
 struct Trial {
   bool random_data = false;       // in place of files that the run file names
   std::vector<double> seconds;    // of each step, in order
   StepParts parts;                // of rank 0: means over the half of them about the median
-  std::vector<StepParts> ranks;   // of all ranks, in the last of them; `data` is not known there
+  std::vector<StepParts> ranks;   // of all ranks, as in a step of the median; `data` is not known there
   std::vector<CostlyLine> lines;  // of the spec, the costliest first
   int64_t memory = 0, bytes = 0;  // of a rank, and that it sends in a step, as measured
   double median() const;          // of `seconds`

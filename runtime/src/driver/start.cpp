@@ -62,7 +62,7 @@ bool has_core_for_progress(const RankRoom& room) {
 }
 
 std::unique_ptr<ProgressThread> progress_thread(const Rank& rank) {
-  if (rank.ranks() == 1 || switched_off("progress")) return nullptr;
+  if (switched_off("progress") || rank.ranks() == 1) return nullptr;
   Transport& transport = rank.transport();
   if (!has_core_for_progress({.ranks = ranks_here(rank),
                               .threads = threads_of_rank(),

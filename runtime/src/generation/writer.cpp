@@ -36,9 +36,9 @@ void Writer::take(size_t sequence, size_t position, std::span<const double> logi
   Sampling sampling = request_.sampling;
   if (request_.greedy) sampling.temperature = 0;
   const Chosen chosen = choose_next(logits, sampling, one.tokens, one.number, static_cast<int64_t>(next));
+  one.logprobs.push_back(chosen.logprob);
   one.ended = chosen.token == vocabulary_.end();
   if (one.ended) return;
-  one.logprobs.push_back(chosen.logprob);
   one.tokens.push_back(chosen.token);
   one.ended = one.tokens.size() == longest(one, request_, positions_) || stops(one.made(), request_, vocabulary_);
   if (show_ != nullptr) show(one);

@@ -14,10 +14,11 @@ namespace meshrt {
 /// One prompt and what was written behind it.
 struct Sequence {
   std::vector<int32_t> tokens;
-  size_t prompt;                                  ///< so many of them
-  size_t forced;                                  ///< so many with how the text must begin
-  int64_t number;                                 ///< of all prompts, from 0
-  std::vector<double> given = {}, logprobs = {};  ///< of the prompt behind its first element; of what was written
+  size_t prompt;                      ///< so many of them
+  size_t forced;                      ///< so many with how the text must begin
+  int64_t number;                     ///< of all prompts, from 0
+  std::vector<double> given = {};     ///< of the prompt behind its first element
+  std::vector<double> logprobs = {};  ///< of what was written, and of the mark with which it ends
   bool ended = false;
   std::span<const int32_t> made() const { return std::span(tokens).subspan(prompt); }
   /// What the model says of the token at a place that is not free.

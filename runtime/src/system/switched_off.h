@@ -4,6 +4,7 @@
 
 namespace meshrt {
 
+/// Throws Failure (Cause::usage) for a word that switches off nothing.
 bool switched_off(std::string_view what);
 
 }  // namespace meshrt
