@@ -32,7 +32,8 @@ model Product {
   generate token along seq from logits
 }
 """
-# Attention whose queries, keys and values are no products: what is rounded of them is known.
+# Attention whose queries, keys and values are no products: what is rounded of them is known. Of a window the last positions are kept, in a ring.
+MASKS = {"all before": ("position[seq] >= position[key]", 24), "a window": ("position[seq] >= position[key] and position[seq] - 6 < position[key]", 6)}
 ATTENTION = PRECISIONS + """
 dim batch = 1, seq = 24 edge 0, key = seq, embed = 1, vocab = 96
 model Attends {
@@ -43,7 +44,7 @@ model Attends {
   k = e * 1.37
   v = e * 0.71
   score  = dot[embed](e * 0.93, k[seq as key])
-  y      = dot[key](softmax[key](mask(score, position[seq] >= position[key])), v[seq as key])
+  y      = dot[key](softmax[key](mask(score, MASK)), v[seq as key])
   logits = dot[embed](y, w)
   loss   = mean[batch, seq](cross_entropy[vocab](logits, target))
   minimize loss with sgd(lr: 1)
@@ -140,12 +141,12 @@ def products(report, folder, random, small, narrow):
         report.true(f"{precision}: with the left operand rounded as the other precision does it would be farther", unlike[precision] > narrow.step / 40, f"{unlike[precision]:.1e}")
 
 
-def attended(narrow, round_numbers, stored, table, w, tokens):
-    """Logits of each position by NumPy in f64 with the last position's rounding, and the sums of absolute products behind them."""
+def attended(narrow, round_numbers, stored, reach, table, w, tokens):
+    """Logits of each position by NumPy in f64, which sees the last `reach` positions, and the sums of absolute products behind them."""
     of = (lambda x: narrow.round(x.astype(np.float32)).astype(np.float64)) if round_numbers else (lambda x: x.astype(np.float64))
     e = (narrow.round(table) if stored else table)[tokens]
     q, k, v = (of(e * np.float32(by)) for by in (0.93, 1.37, 0.71))
-    seen = np.tri(len(tokens), dtype=bool)
+    seen = np.tri(len(tokens), dtype=bool) & ~np.tri(len(tokens), k=-reach, dtype=bool)
     score = np.where(seen, q @ k.T, -np.inf)
     weight = np.exp(score - score.max(-1, keepdims=True))
     weight = weight / weight.sum(-1, keepdims=True)
@@ -156,29 +157,31 @@ def attended(narrow, round_numbers, stored, table, w, tokens):
 
 def attention(report, folder, random, small, narrow):
     """Keys and values are rounded as they are kept. Where two orders of a sum round a weight to two neighbours, a likelihood is off by a step of what is added up: most are not."""
-    spec = f"{folder}/attention.mesh"
-    with open(spec, "w", encoding="utf-8") as file:
-        file.write(ATTENTION)
     shapes = [(1, 8), (3, 64)] if small else [(1, 8), (3, 64), (2, 33), (5, 130), (1, 1)]
-    for precision in (f"stored_{narrow.name}", f"mixed_{narrow.name}"):
-        stored, errors, unlike = precision.startswith("stored"), [], []
-        for batch, embed in shapes:
-            table, w = (random.normal(size=size).astype(np.float32) for size in ((96, embed), (embed, 96)))
-            table /= np.float32(embed**0.25)
-            write_file(f"{folder}/params.safetensors", {"table": table, "w": w})
-            for prompts in ([chr(33 + i) for i in range(batch)], prompts_of(random, batch, 96)):
-                for one in generated([spec], f"{folder}/params.safetensors", ["--tokens", 17, "--temperature", "2", "--seed", 3, *sets(batch=batch, embed=embed)], prompts, precision=precision):
-                    tokens = list(one["prompt"].encode()) + one["tokens"]
-                    got = np.array(one["prompt_logprobs"] + one["logprobs"])
-                    logits, size = attended(narrow, True, stored, table, w, tokens)
-                    wide, _ = attended(narrow, False, stored, table, w, tokens)
-                    for into, other in ((errors, logits), (unlike, wide)):
-                        into.append(abs(got - likelihoods(other, tokens)) / (2 * size.max(-1)[:-1]))
-        errors, unlike = np.concatenate(errors), np.concatenate(unlike)
-        title = f"{precision}: attention of {len(shapes)} shapes, position by position and after prompts in one pass"
-        report.check(f"{title}: in steps of the type of the sum of absolute products", float(f"{np.max(errors) / narrow.step:.2e}"), 2 if stored else 1)
-        report.check(f"{title}: the median, as f32 adds up", float(f"{np.median(errors):.1e}"), 1e-6)
-        report.true(f"{precision}: of numbers that are not rounded it would be farther", np.median(unlike) > narrow.step / 100, f"{np.median(unlike):.1e}")
+    for number, (mask, (seen, reach)) in enumerate(MASKS.items()):
+        spec = f"{folder}/attention-{number}.mesh"
+        with open(spec, "w", encoding="utf-8") as file:
+            file.write(ATTENTION.replace("MASK", seen))
+        for precision in (f"stored_{narrow.name}", f"mixed_{narrow.name}"):
+            stored, errors, unlike = precision.startswith("stored"), [], []
+            for batch, embed in shapes:
+                table, w = (random.normal(size=size).astype(np.float32) for size in ((96, embed), (embed, 96)))
+                table /= np.float32(embed**0.25)
+                write_file(f"{folder}/params.safetensors", {"table": table, "w": w})
+                for prompts in ([chr(33 + i) for i in range(batch)], prompts_of(random, batch, 96), ["X" + "0123456789"[i:] for i in range(batch)]):
+                    options = ["--tokens", 12, "--temperature", "2", "--seed", 3, *sets(batch=batch, embed=embed)]
+                    for one in generated([spec], f"{folder}/params.safetensors", options, prompts, precision=precision):
+                        tokens = list(one["prompt"].encode()) + one["tokens"]
+                        got = np.array(one["prompt_logprobs"] + one["logprobs"])
+                        logits, size = attended(narrow, True, stored, reach, table, w, tokens)
+                        wide, _ = attended(narrow, False, stored, reach, table, w, tokens)
+                        for into, other in ((errors, logits), (unlike, wide)):
+                            into.append(abs(got - likelihoods(other, tokens)) / (2 * size.max(-1)[:-1]))
+            errors, unlike = np.concatenate(errors), np.concatenate(unlike)
+            title = f"{precision}: attention to {mask}, {len(shapes)} shapes, position by position and after prompts in one pass"
+            report.check(f"{title}: in steps of the type of the sum of absolute products", float(f"{np.max(errors) / narrow.step:.2e}"), 2 if stored else 1)
+            report.check(f"{title}: the median, as f32 adds up", float(f"{np.median(errors):.1e}"), 1e-6)
+            report.true(f"{precision}: of numbers that are not rounded it would be farther", np.median(unlike) > narrow.step / 100, f"{np.median(unlike):.1e}")
 
 
 def caches(report, gpt):
