@@ -49,6 +49,7 @@
 #include "codegen/program/verify_program.h"
 #include "codegen/rewrites/divisible_loops.h"
 #include "codegen/rewrites/narrow.h"
+#include "codegen/rewrites/narrow_caches.h"
 #include "codegen/rewrites/narrow_gradients.h"
 #include "codegen/rewrites/narrow_parameters.h"
 #include "codegen/rewrites/read_narrow.h"
@@ -117,6 +118,7 @@ struct Compilation {
     return may_split(*layout, dims, dim, beside);
   };
   std::vector<GenerationEntry> generation = {};  // of a program that generates, once the first is elaborated
+  std::set<std::string> narrow_caches = {};      // that the first of them reads in fewer bits alone
   EntryWork entry = {};                          // the one under way
   Compiled result = {};
 };
@@ -263,13 +265,24 @@ void recognise_ops(Compilation& c) {
 }
 
 /// What writes a sequence reads each weight once a position: to cast one would cost more than it saves, so it is read
-/// as it is kept.
+/// as it is kept. What attention reads of earlier positions is kept as it is read.
+void narrow_generation(Compilation& c) {
+  Graph& graph = c.entry.graph;
+  const Type products = c.precision.products;
+  if (is_narrow(products)) {
+    narrow_products(graph, products,
+                    is_narrow(c.precision.params) ? NarrowedProducts::all : NarrowedProducts::of_no_parameter);
+    if (c.entry.name == meshrt::generate_entry) c.narrow_caches = caches_read_narrow(graph, products);
+    narrow_caches(graph, c.narrow_caches, products);
+  }
+  read_narrow(graph);
+}
+
 void narrow_entry(Compilation& c) {
-  const bool generates = c.entry.purpose.kind == Purpose::Kind::generate;
   const auto [products, params] = std::pair(c.precision.products, c.precision.params);
   if (is_narrow(params)) narrow_parameters(c.entry.graph, params);
-  if (is_narrow(products) && (!generates || is_narrow(params))) narrow_products(c.entry.graph, products);
-  if (generates) read_narrow(c.entry.graph);
+  if (c.entry.purpose.kind == Purpose::Kind::generate) narrow_generation(c);
+  else if (is_narrow(products)) narrow_products(c.entry.graph, products);
 }
 
 /// Over batches, counts stay sums that add up, but for those within a loop of micro-batches: they are not carried.

@@ -64,9 +64,11 @@ ChunkFunction cast_loop(Type result) {
   }
 }
 
-/// To and from what arithmetic is done in, and nothing else.
+/// To and from what arithmetic is done in, and one of two; nothing else.
 template <class Narrow>
-ChunkFunction narrow_cast(Type operand, Type result) {
+ChunkFunction of_narrow(MapFunction function, Type operand, Type result) {
+  if (function == MapFunction::where) return where_loop<Narrow>();
+  if (function != MapFunction::cast) return nullptr;
   if (operand == Type::f32) return unary<Narrow, float>([](float x) { return Narrow(x); });
   if (result == Type::f32) return unary<float, Narrow>([](Narrow x) { return float(x); });
   return nullptr;
@@ -166,11 +168,9 @@ ChunkFunction of_type(MapFunction function, Type result) {
 }
 
 ChunkFunction function_of(MapFunction function, Type operand, Type result) {
-  if (is_narrow(operand) || is_narrow(result)) {
-    if (function != MapFunction::cast) return nullptr;
-    return operand == Type::bf16 || result == Type::bf16 ? narrow_cast<meshrt::Bfloat16>(operand, result)
-                                                         : narrow_cast<meshrt::Float16>(operand, result);
-  }
+  if (is_narrow(operand) || is_narrow(result))
+    return operand == Type::bf16 || result == Type::bf16 ? of_narrow<meshrt::Bfloat16>(function, operand, result)
+                                                         : of_narrow<meshrt::Float16>(function, operand, result);
   switch (operand) {
     case Type::f32: return of_type<float>(function, result);
     case Type::f64: return of_type<double>(function, result);

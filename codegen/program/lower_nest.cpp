@@ -33,8 +33,8 @@ int Lowering::apply(Pass& pass, MapFunction function, std::vector<int> operands,
   return push(pass, {Scalar::Apply{function, std::move(operands)}, type});
 }
 
-/// Of narrow types a nest has only what it loads, what it stores, and their casts to and from what is computed in: so
-/// it does not matter to a number whether it goes through memory.
+/// Of narrow types a nest has only what it loads, what it stores, what it chooses of these, and their casts to and from
+/// what is computed in: so it does not matter to a number whether it goes through memory.
 int Lowering::convert(Pass& pass, int scalar, Type type) {
   const auto type_of = [&](int of) { return pass.scalars[static_cast<size_t>(of)].type; };
   if (type_of(scalar) == type) return scalar;
@@ -99,10 +99,12 @@ int Lowering::scalar(Pass& pass, ValueId value, const Names& names) {
     int operator()(const PadOp&) const { return loaded(to.padded(node)); }
     int operator()(const MapOp& op) const {
       if (is_cast(op.function)) return to.convert(pass, operand(), type);
+      const bool chooses = op.function == MapFunction::where;
+      const auto worked_in = [&](Type of) { return chooses ? of : computed_in(of); };
       std::vector<int> operands;
       for (ValueId input : node.inputs)
-        operands.push_back(to.convert(pass, to.scalar(pass, input, names), computed_in(to.graph_.type(input).element)));
-      return to.convert(pass, to.apply(pass, op.function, std::move(operands), computed_in(type)), type);
+        operands.push_back(to.convert(pass, to.scalar(pass, input, names), worked_in(to.graph_.type(input).element)));
+      return to.convert(pass, to.apply(pass, op.function, std::move(operands), worked_in(type)), type);
     }
     int no_formula() const {
       internal_error("a value of " + simple_name(node.op) + " is neither in memory nor a formula");

@@ -397,9 +397,10 @@ class StepVerifier {
         say(fmt::format("casts {} to {} at once", meshrt::name_of(type(0)), meshrt::name_of(scalar.type)));
       return;
     }
-    if (is_narrow(scalar.type) || is_narrow(type(0)))
+    const bool where = apply.function == MapFunction::where;
+    if (!where && (is_narrow(scalar.type) || is_narrow(type(0))))
       say(fmt::format("computes {} in {}", info(apply.function).name, meshrt::name_of(scalar.type)));
-    const bool where = apply.function == MapFunction::where, compares = info(apply.function).to_boolean;
+    const bool compares = info(apply.function).to_boolean;
     bool good = !where || type(0) == Type::boolean;
     for (size_t i = where ? 1 : 0; i < apply.operands.size(); ++i)
       good = good && type(i) == (compares ? type(0) : scalar.type);

@@ -13,7 +13,7 @@ namespace {
 
 class Narrower {
  public:
-  Narrower(Graph& graph, Type type) : graph_(graph), type_(type) {}
+  Narrower(Graph& graph, Type type, NarrowedProducts which) : graph_(graph), type_(type), which_(which) {}
 
   /// Rebuilds a body. A cast of what an enclosing body defines is appended there, where the loop comes next.
   void run(BodyId body) {
@@ -44,8 +44,23 @@ class Narrower {
     return std::ranges::any_of(graph_.type(product.inputs[0]).dims, [&](DimId dim) { return !has(kept, dim); });
   }
 
+  /// Whether it is a parameter as it lies, or a turn's part of one.
+  bool is_parameter(ValueId value) const {
+    const Node& from = producer(value);
+    if (const auto* read = std::get_if<ReadOp>(&from.op))
+      return graph_.stored[read->stored.index].kind == StoredKind::parameter;
+    if (is_view(from.op)) return is_parameter(from.inputs[0]);
+    const auto* loop = std::get_if<LoopOp>(&from.op);
+    if (loop == nullptr) return false;
+    const auto part = std::ranges::find(loop->slices, value, &LoopOp::Slice::turn);
+    return part != loop->slices.end() && is_parameter(part->stacked);
+  }
+
   bool is_narrowed(NodeId id) const {
     const Node& node = graph_.node(id);
+    if (which_ == NarrowedProducts::of_no_parameter &&
+        std::ranges::any_of(node.inputs, [&](ValueId value) { return is_parameter(value); }))
+      return false;
     return is_product(node) && adds_up(node) && graph_.type(node.inputs[0]).element == Type::f32;
   }
 
@@ -64,13 +79,14 @@ class Narrower {
 
   Graph& graph_;
   Type type_;
+  NarrowedProducts which_;
   std::map<ValueId, ValueId> narrow_;
 };
 
 }  // namespace
 
-void narrow_products(Graph& graph, Type type) {
-  Narrower(graph, type).run(graph.root());
+void narrow_products(Graph& graph, Type type, NarrowedProducts which) {
+  Narrower(graph, type, which).run(graph.root());
   verify_graph(graph, "narrow_products");
 }
 

@@ -8,7 +8,9 @@
 
 namespace mesh {
 
+enum class NarrowedProducts : uint8_t { all, of_no_parameter };
+
 /// `type`: bf16 or f16.
-void narrow_products(Graph&, meshrt::Type type);
+void narrow_products(Graph&, meshrt::Type type, NarrowedProducts = NarrowedProducts::all);
 
 }  // namespace mesh

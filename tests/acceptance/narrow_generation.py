@@ -1,6 +1,7 @@
-"""`generate` with `params: bf16` and `params: f16`: products of few rows by NumPy in f64 on rounded operands, the full forward pass, layouts, built programs and files."""
+"""`generate` with parameters and attention in bf16 and in f16: products of few rows by NumPy in f64 on rounded operands, the full forward pass, layouts, built programs and files."""
 import json
 import os
+import re
 from unittest import mock
 
 import numpy as np
@@ -13,8 +14,10 @@ from generation import generated, log_shares
 from oracle.narrow import BF16, NARROW_TYPES
 
 SEED = 20261127
-PRECISIONS = "".join(f"precision stored_{one.name} {{ compute: {one.name}, params: {one.name} }}\nprecision kept_{one.name} {{ params: {one.name} }}\n" for one in NARROW_TYPES)
-PRECISIONS_OF = [(f"{keeps}_{one.name}", one) for one in NARROW_TYPES for keeps in ("kept", "stored")]
+PRECISIONS = "".join(f"precision stored_{one.name} {{ compute: {one.name}, params: {one.name} }}\nprecision kept_{one.name} {{ params: {one.name} }}\n"
+                     f"precision mixed_{one.name} {{ compute: {one.name}, loss_scale: none }}\n" for one in NARROW_TYPES)
+PARAMETERS_OF = [(f"{keeps}_{one.name}", one) for one in NARROW_TYPES for keeps in ("kept", "stored")]
+PRECISIONS_OF = PARAMETERS_OF + [(f"mixed_{one.name}", one) for one in NARROW_TYPES]
 # One product of a parameter, as it lies or transposed, on either side; what it multiplies are rows of a table and no numbers of the type.
 PRODUCT = PRECISIONS + """
 dim batch = 1, seq = 16 edge 0, embed = 1, vocab = 2
@@ -24,6 +27,25 @@ model Product {
   param w     : real[LIES] = zeros
   e = take[vocab](table, token) * 1.37
   logits = dot[embed](OPERANDS)
+  loss   = mean[batch, seq](cross_entropy[vocab](logits, target))
+  minimize loss with sgd(lr: 1)
+  generate token along seq from logits
+}
+"""
+# Attention whose queries, keys and values are no products: what is rounded of them is known. Of a window the last positions are kept, in a ring.
+MASKS = {"all before": ("position[seq] >= position[key]", 24), "a window": ("position[seq] >= position[key] and position[seq] - 6 < position[key]", 6)}
+ATTENTION = PRECISIONS + """
+dim batch = 1, seq = 24 edge 0, key = seq, embed = 1, vocab = 96
+model Attends {
+  input token, target : index(vocab)[batch, seq]
+  param table : real[vocab, embed] = zeros
+  param w     : real[embed, vocab] = zeros
+  e = take[vocab](table, token)
+  k = e * 1.37
+  v = e * 0.71
+  score  = dot[embed](e * 0.93, k[seq as key])
+  y      = dot[key](softmax[key](mask(score, MASK)), v[seq as key])
+  logits = dot[embed](y, w)
   loss   = mean[batch, seq](cross_entropy[vocab](logits, target))
   minimize loss with sgd(lr: 1)
   generate token along seq from logits
@@ -119,6 +141,62 @@ def products(report, folder, random, small, narrow):
         report.true(f"{precision}: with the left operand rounded as the other precision does it would be farther", unlike[precision] > narrow.step / 40, f"{unlike[precision]:.1e}")
 
 
+def attended(narrow, round_numbers, stored, reach, table, w, tokens):
+    """Logits of each position by NumPy in f64, which sees the last `reach` positions, and the sums of absolute products behind them."""
+    of = (lambda x: narrow.round(x.astype(np.float32)).astype(np.float64)) if round_numbers else (lambda x: x.astype(np.float64))
+    e = (narrow.round(table) if stored else table)[tokens]
+    q, k, v = (of(e * np.float32(by)) for by in (0.93, 1.37, 0.71))
+    seen = np.tri(len(tokens), dtype=bool) & ~np.tri(len(tokens), k=-reach, dtype=bool)
+    score = np.where(seen, q @ k.T, -np.inf)
+    weight = np.exp(score - score.max(-1, keepdims=True))
+    weight = weight / weight.sum(-1, keepdims=True)
+    right = narrow.round(w).astype(np.float64) if stored else w.astype(np.float64)
+    y = of(weight) @ v
+    return (of(y) if stored else y) @ right, weight @ abs(v) @ abs(right)
+
+
+def attention(report, folder, random, small, narrow):
+    """Keys and values are rounded as they are kept. Where two orders of a sum round a weight to two neighbours, a likelihood is off by a step of what is added up: most are not."""
+    shapes = [(1, 8), (3, 64)] if small else [(1, 8), (3, 64), (2, 33), (5, 130), (1, 1)]
+    for number, (mask, (seen, reach)) in enumerate(MASKS.items()):
+        spec = f"{folder}/attention-{number}.mesh"
+        with open(spec, "w", encoding="utf-8") as file:
+            file.write(ATTENTION.replace("MASK", seen))
+        for precision in (f"stored_{narrow.name}", f"mixed_{narrow.name}"):
+            stored, errors, unlike = precision.startswith("stored"), [], []
+            for batch, embed in shapes:
+                table, w = (random.normal(size=size).astype(np.float32) for size in ((96, embed), (embed, 96)))
+                table /= np.float32(embed**0.25)
+                write_file(f"{folder}/params.safetensors", {"table": table, "w": w})
+                for prompts in ([chr(33 + i) for i in range(batch)], prompts_of(random, batch, 96), ["X" + "0123456789"[i:] for i in range(batch)]):
+                    options = ["--tokens", 12, "--temperature", "2", "--seed", 3, *sets(batch=batch, embed=embed)]
+                    for one in generated([spec], f"{folder}/params.safetensors", options, prompts, precision=precision):
+                        tokens = list(one["prompt"].encode()) + one["tokens"]
+                        got = np.array(one["prompt_logprobs"] + one["logprobs"])
+                        logits, size = attended(narrow, True, stored, reach, table, w, tokens)
+                        wide, _ = attended(narrow, False, stored, reach, table, w, tokens)
+                        for into, other in ((errors, logits), (unlike, wide)):
+                            into.append(abs(got - likelihoods(other, tokens)) / (2 * size.max(-1)[:-1]))
+            errors, unlike = np.concatenate(errors), np.concatenate(unlike)
+            title = f"{precision}: attention to {mask}, {len(shapes)} shapes, position by position and after prompts in one pass"
+            report.check(f"{title}: in steps of the type of the sum of absolute products", float(f"{np.max(errors) / narrow.step:.2e}"), 2 if stored else 1)
+            report.check(f"{title}: the median, as f32 adds up", float(f"{np.median(errors):.1e}"), 1e-6)
+            report.true(f"{precision}: of numbers that are not rounded it would be farther", np.median(unlike) > narrow.step / 100, f"{np.median(unlike):.1e}")
+
+
+def caches(report, gpt):
+    """What is kept of earlier positions, which are keys and values alone: half the bytes where products read the type."""
+    def kept(precision, layout):
+        text = execute(meshc(), "ir", *gpt.spec, "program", "--entry", "generate", "--precision", precision, "--layout", layout, *gpt.options).stdout
+        return int(re.search(r"^  cache (\d+) bytes$", text, re.MULTILINE).group(1))
+
+    for layout in ("one", "both"):
+        wide = kept("f32", layout)
+        for precision, _ in PRECISIONS_OF:
+            expected = wide if precision.startswith("kept") else wide // 2
+            report.true(f"gpt {precision} {layout}: keeps keys and values in {expected} bytes", kept(precision, layout) == expected > 0, (kept(precision, layout), wide))
+
+
 def narrow_logits(report, folder, random, narrow):
     """Logits of the type give the likelihoods of the same numbers in f32."""
     batch, embed, vocab = 2, 36, 97
@@ -190,8 +268,8 @@ class Gpt:
 
 
 def forward_passes(report, gpt):
-    """Position by position what evaluation says. Of `kept` sums of f32 in the same order, but for attention. Of `stored` attention reads bf16 where evaluation runs
-    and f32 here: beside f64 with the same parameters it is no farther from what is right than evaluation is, to a tenth."""
+    """Position by position what evaluation says. Of `kept` sums of f32 in the same order, but for attention. Of the others attention rounds its weights at another
+    place than evaluation does, and `mixed` rounds less: beside f64 with the same parameters it is no farther from what is right than evaluation is, to a tenth."""
     for precision, narrow in PRECISIONS_OF:
         made = gpt.write(precision, "one", "--greedy")
         texts = [one["prompt"] + "".join(map(chr, one["tokens"])) for one in made]
@@ -201,7 +279,7 @@ def forward_passes(report, gpt):
             return np.concatenate([likelihoods(logits, list(text.encode())) for text, logits in zip(texts, np.load(f"{gpt.folder}/logits.npy"))])
 
         got = np.concatenate([np.array(one["prompt_logprobs"] + one["logprobs"]) for one in made])
-        whole, exact = evaluated(precision, gpt.params), evaluated("f64", gpt.narrowed(narrow))
+        whole, exact = evaluated(precision, gpt.params), evaluated("f64", gpt.params if precision.startswith("mixed") else gpt.narrowed(narrow))
         distance = lambda one, other: float(f"{np.max(abs(one - other)):.1e}")
         if precision.startswith("kept"):
             report.check(f"gpt {precision}: likelihoods from those of the full forward pass", distance(got, whole), 1e-5)
@@ -236,7 +314,7 @@ def built(report, gpt, small):
 
 def files(report, gpt):
     """f32 is rounded to the nearest as it is read; what training in fewer bits leaves is read as it is."""
-    for precision, narrow in PRECISIONS_OF:
+    for precision, narrow in PARAMETERS_OF:
         report.true(f"gpt {precision}: the same of a file of f32 and of its numbers in {narrow.name}", gpt.write(precision, "one", "--greedy") == gpt.write(precision, "one", "--greedy", params=gpt.narrowed(narrow)))
     with mock.patch.dict(os.environ, MESHRT_GEMM="own"):  # OpenBLAS, where it is chosen for f32, adds up in another order
         for narrow in NARROW_TYPES:
@@ -251,9 +329,11 @@ def run(small):
     with scratch() as folder:
         for narrow in NARROW_TYPES:
             report.attempt(f"products of {narrow.name}", lambda: products(report, folder, random, small, narrow))
+            report.attempt(f"attention of {narrow.name}", lambda: attention(report, folder, random, small, narrow))
             report.attempt(f"logits of {narrow.name}", lambda: narrow_logits(report, folder, random, narrow))
             report.attempt(f"values of {narrow.name}", lambda: narrow_values(report, folder, narrow))
         gpt = Gpt(folder)
+        report.attempt("caches", lambda: caches(report, gpt))
         report.attempt("forward passes", lambda: forward_passes(report, gpt))
         report.attempt("layouts", lambda: layouts(report, gpt, small))
         report.attempt("built", lambda: built(report, gpt, small))

@@ -1,6 +1,7 @@
 """Products in bf16 and f16 (`--precision mixed`): against NumPy in f64 on rounded operands; training beside f32 and under layouts; files; bytes of gathers."""
 import json
 import os
+import re
 
 import numpy as np
 
@@ -318,6 +319,17 @@ def steps_in_parts(report, folder, small):
         report.true(f"verify gpt {layout}", "values are equal" in said, said.splitlines()[-1])
 
 
+def turns_keep(report, folder):
+    """What a layer's turn leaves for the backward pass is as narrow in a stage of a pipeline as in micro-batches of one rank."""
+    def kept(layout):
+        text = execute(meshc(), "ir", f"{TOP}/specs/gpt.mesh", more_layouts(folder), "complete", "--entry", "train", "--layout", layout, "--precision", "mixed", *sets(**equality.GPT)).stdout
+        return sorted(re.findall(r"collect .* : (\w+\[.*\])$", text, re.MULTILINE))
+
+    alone, staged = kept("thirds"), kept("staged")
+    narrow = sum(one.startswith("bf16") for one in staged)
+    report.true(f"gpt staged: {narrow} of {len(staged)} values are kept in bf16, as without a pipeline", alone == staged and narrow > 10, (alone, staged) if alone != staged else "")
+
+
 def train(folder, layout, precision, title, *more):
     """Losses of 8 steps of a built gpt under a layout of more.mesh, or of those after a checkpoint; its checkpoints are in a folder called as `title`."""
     program = f"{folder}/{layout}-{precision}"
@@ -402,6 +414,7 @@ def run(small):
             report.attempt(f"{narrow.name} parameters", lambda: narrow_params(report, folder, random, narrow))
         report.attempt("models", lambda: models(report, folder, random, small))
         report.attempt("steps in parts", lambda: steps_in_parts(report, folder, small))
+        report.attempt("turns of a pipeline", lambda: turns_keep(report, folder))
         report.attempt("checkpoints", lambda: checkpoints(report, folder, random))
         report.attempt("gathers", lambda: gathers(report, folder))
         report.attempt("rings", lambda: rings(report, folder))
