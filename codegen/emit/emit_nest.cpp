@@ -318,12 +318,13 @@ struct NestEmitter {
     };
     const size_t last = around.size() - 1;
     std::string row = around.front()->index;
-    if (last > 1) row = scope.fresh("row");
+    Scope inside(scope);
+    if (last > 1) row = inside.fresh("turn");
     else if (!uses_anywhere(walk, row)) row.clear();
     std::string rows;
     for (size_t depth = 0; depth < last; ++depth)
       rows = last == 1 ? around[depth]->end() : times(rows, around[depth]->end());
-    const std::string lanes = scope.fresh("lanes");
+    const std::string lanes = inside.fresh("lanes");
     const auto block = out.block(
         fmt::format("{}{}, {}, [&](int64_t{}{}, auto& {})", call, rows, cols, row.empty() ? "" : " ", row, lanes),
         ");");
