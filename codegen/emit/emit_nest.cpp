@@ -325,9 +325,20 @@ struct NestEmitter {
     for (size_t depth = 0; depth < last; ++depth)
       rows = last == 1 ? around[depth]->end() : times(rows, around[depth]->end());
     const std::string lanes = inside.fresh("lanes");
-    const auto block = out.block(
-        fmt::format("{}{}, {}, [&](int64_t{}{}, auto& {})", call, rows, cols, row.empty() ? "" : " ", row, lanes),
-        ");");
+    const auto head = [&] {
+      return fmt::format("{}{}, {}, [&](int64_t{}{}, auto& {})", call, rows, cols, row.empty() ? "" : " ", row, lanes);
+    };
+    const std::string add = lanes + ".add(" + cols + ", " + lambda;
+    const bool one_statement =
+        walk.statements.empty() && last == 1 && walk.preludes[1].empty() && walk.preludes[2].empty();
+    if (one_statement && out.short_lambda(head(), add + " { return " + walk.reduced + "; });", ");")) return;
+    const size_t width = 2 * static_cast<size_t>(out.depth()) + head().size() + 2;
+    if (width > CppWriter::width) {  // a name, so that it is one line
+      const std::string name = scope.fresh("rows", loops.outer().empty());
+      out.line("const int64_t " + name + " = " + rows + ";");
+      rows = name;
+    }
+    const auto block = out.block(head(), ");");
     for (size_t depth = 0; depth < last && last > 1; ++depth) {  // the indices of a row
       if (!uses_anywhere(walk, around[depth]->index)) continue;
       std::string apart;
@@ -339,7 +350,7 @@ struct NestEmitter {
     }
     for (size_t depth = 0; depth + 1 < around.size(); ++depth)
       for (const std::string& line : walk.preludes[depth + 1]) out.line(line);
-    print_lambda(walk, lanes + ".add(" + cols + ", " + lambda, ");");
+    print_lambda(walk, add, ");");
   }
 
   static bool uses(const Walk& walk, const std::string& index) {
