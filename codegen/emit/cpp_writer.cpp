@@ -316,25 +316,36 @@ void CppWriter::directive(std::string_view text) {
 }
 
 void CppWriter::lambda(std::string_view head, std::string_view statement, std::string_view end) {
+  if (short_lambda(head, statement, end)) return;
+  const Block body(*this, head, end);
+  line(statement);
+}
+
+bool CppWriter::short_lambda(std::string_view head, std::string_view statement, std::string_view end) {
   const std::string whole = std::string(head) + " { " + std::string(statement) + " }" + std::string(end);
-  if (whole.size() <= room()) return put(whole);
+  if (whole.size() <= room()) {
+    put(whole);
+    return true;
+  }
   // Else on two lines, if that is enough: broken after ` = `, before the lambda, or after the parenthesis.
   const size_t assignment = whole.find(" = "), open = whole.find('(');
   const size_t lambda = whole.find("[&]");
   if (assignment < open && whole.size() - assignment - 3 + call_indent <= room()) {
     put(std::string_view(whole).substr(0, assignment + 2));
-    return put(std::string_view(whole).substr(assignment + 3), call_indent);
+    put(std::string_view(whole).substr(assignment + 3), call_indent);
+    return true;
   }
   if (lambda > open + 1 && open + 1 + whole.size() - lambda <= room()) {
     put(std::string_view(whole).substr(0, lambda - 1));
-    return put(std::string_view(whole).substr(lambda), open + 1);
+    put(std::string_view(whole).substr(lambda), open + 1);
+    return true;
   }
   if (whole.size() - open - 1 + call_indent <= room()) {
     put(std::string_view(whole).substr(0, open + 1));
-    return put(std::string_view(whole).substr(open + 1), call_indent);
+    put(std::string_view(whole).substr(open + 1), call_indent);
+    return true;
   }
-  const Block body(*this, head, end);
-  line(statement);
+  return false;
 }
 
 void CppWriter::table(const std::vector<std::pair<std::string, std::string>>& rows) {

@@ -51,6 +51,8 @@ class CppWriter {
   void one(std::string_view head, std::string_view statement);
   /// A call whose last argument is a lambda with one statement: `head { statement }end`, on one line where it fits.
   void lambda(std::string_view head, std::string_view statement, std::string_view end);
+  /// The same where one line or two are enough; false: they are not, nothing is written.
+  bool short_lambda(std::string_view head, std::string_view statement, std::string_view end);
   /// A line for the preprocessor, which begins in the first column. (clang-format indents a comment between a loop
   /// without braces and a directive as if it were in the loop: such a loop gets braces.)
   void directive(std::string_view text);

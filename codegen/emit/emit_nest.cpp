@@ -68,6 +68,17 @@ struct NestEmitter {
         columns = Columns{depth, *enough, scope.fresh("begin"), scope.fresh("end")};
   }
 
+  /// What threads share of the walk in which a pass stores: where nothing is around all passes, each is shared for
+  /// itself.
+  std::optional<SharedTurns> shared_in(size_t pass) const {
+    if (nest.passes.size() == 1 && nest.rows.empty()) return shared;
+    if (!loops.outer().empty() || loops.inner(pass).empty()) return {};
+    Pass stores = nest.passes[pass];
+    stores.reductions.clear();
+    const auto turns = shared_turns(context.program, Nest{{}, {stores}, {}}, loops.inner(pass).front().dims);
+    return turns && !turns->adds ? turns : std::nullopt;
+  }
+
   /// visit(pass, accumulate)
   template <class Visit>
   void for_each_sum(const Visit& visit) const {
@@ -195,7 +206,7 @@ struct NestEmitter {
     bool names_sums = true;  // where it has some
     bool is_shared() const { return !end.empty(); }
   };
-  Opening opening(const NestLoop& loop, size_t depth) const {
+  Opening opening(const NestLoop& loop, size_t depth, const std::optional<SharedTurns>& shared) const {
     if (columns && depth == columns->depth)
       return {fmt::format("for (int64_t {0} = {1}; {0} < {2}; ++{0})", loop.index, columns->first, columns->last), ""};
     if (depth > 0 || !shared) return {loop.head(), ""};
@@ -233,7 +244,7 @@ struct NestEmitter {
       return;
     }
     for (const std::string& line : prelude) out.line(line);
-    const Opening opened = opening(*around[depth], depth);
+    const Opening opened = opening(*around[depth], depth, shared_in(walk.pass));
     const bool innermost = depth + 1 == around.size();
     if (innermost && !opened.is_shared() && !vectorises_alone(nest.passes[walk.pass]) && independent(walk.pass))
       out.directive("#pragma GCC ivdep");
@@ -268,6 +279,8 @@ struct NestEmitter {
     const std::string& extent = around.back()->end();
     if (walk.reduction->arg && walk.reduction->reduce != Reduce::max)
       internal_error("the index of a smallest element reached the emitter");
+    if (!walk.reduction->arg && reduces_in_blocks(context.program, nest, nest.passes[walk.pass]))
+      return print_in_blocks(walk, fmt::format("{}meshrt::shared_{}<{}>(", declared, kind, type), lambda);
     if (inner == 1) {
       if (!walk.reduction->arg)
         return print_lambda(walk, declared + "meshrt::" + kind + "_of<" + type + ">(" + extent + ", " + lambda, ");");
@@ -293,10 +306,63 @@ struct NestEmitter {
     out.line(declared + lanes + ".combine();");
   }
 
+  /// `const float total = meshrt::shared_sum<float>(n, [&](int64_t i) { ... return x; });`, of several loops with the
+  /// innermost one in a lambda for a row: `(rows, cols, [&](int64_t r, auto& lanes) { lanes.add(cols, ...); });`.
+  void print_in_blocks(const Walk& walk, const std::string& call, const std::string& lambda) {
+    const std::vector<const NestLoop*> around = loops.around(walk.pass);
+    const std::string& cols = around.back()->end();
+    if (around.size() == 1) return print_lambda(walk, call + cols + ", " + lambda, ");");
+    const auto times = [](const std::string& product, const std::string& factor) {
+      const bool simple = factor.find_first_of(" ?") == std::string::npos;
+      return (product.empty() ? "" : product + " * ") + (simple ? factor : "(" + factor + ")");
+    };
+    const size_t last = around.size() - 1;
+    std::string row = around.front()->index;
+    Scope inside(scope);
+    if (last > 1) row = inside.fresh("turn");
+    else if (!uses_anywhere(walk, row)) row.clear();
+    std::string rows;
+    for (size_t depth = 0; depth < last; ++depth)
+      rows = last == 1 ? around[depth]->end() : times(rows, around[depth]->end());
+    const std::string lanes = inside.fresh("lanes");
+    const auto head = [&] {
+      return fmt::format("{}{}, {}, [&](int64_t{}{}, auto& {})", call, rows, cols, row.empty() ? "" : " ", row, lanes);
+    };
+    const std::string add = lanes + ".add(" + cols + ", " + lambda;
+    const bool one_statement =
+        walk.statements.empty() && last == 1 && walk.preludes[1].empty() && walk.preludes[2].empty();
+    if (one_statement && out.short_lambda(head(), add + " { return " + walk.reduced + "; });", ");")) return;
+    const size_t width = 2 * static_cast<size_t>(out.depth()) + head().size() + 2;
+    if (width > CppWriter::width) {  // a name, so that it is one line
+      const std::string name = scope.fresh("rows", loops.outer().empty());
+      out.line("const int64_t " + name + " = " + rows + ";");
+      rows = name;
+    }
+    const auto block = out.block(head(), ");");
+    for (size_t depth = 0; depth < last && last > 1; ++depth) {  // the indices of a row
+      if (!uses_anywhere(walk, around[depth]->index)) continue;
+      std::string apart;
+      for (size_t within = depth + 1; within < last; ++within) apart = times(apart, around[within]->end());
+      std::string index = row;
+      if (!apart.empty()) index += " / " + (last - depth > 2 ? "(" + apart + ")" : apart);
+      if (depth > 0) index += " % " + times("", around[depth]->end());
+      out.line("const int64_t " + around[depth]->index + " = " + index + ";");
+    }
+    for (size_t depth = 0; depth + 1 < around.size(); ++depth)
+      for (const std::string& line : walk.preludes[depth + 1]) out.line(line);
+    print_lambda(walk, add, ");");
+  }
+
   static bool uses(const Walk& walk, const std::string& index) {
     const auto line_uses = [&](const std::string& line) { return mentions(line, index); };
     return line_uses(walk.reduced) || std::ranges::any_of(walk.statements, line_uses) ||
            std::ranges::any_of(walk.preludes.back(), line_uses);
+  }
+
+  static bool uses_anywhere(const Walk& walk, const std::string& index) {
+    const auto line_uses = [&](const std::string& line) { return mentions(line, index); };
+    return uses(walk, index) ||
+           std::ranges::any_of(walk.preludes, [&](const auto& lines) { return std::ranges::any_of(lines, line_uses); });
   }
 
   void print_lambda(const Walk& walk, const std::string& head, const std::string& end) {
@@ -343,7 +409,7 @@ struct NestEmitter {
       for (const auto& pass : all)
         for (const Walk& walk : pass)
           for (const std::string& line : walk.preludes[depth]) out.line(line);
-      const Opening opened = opening(loops.outer()[depth], depth);
+      const Opening opened = opening(loops.outer()[depth], depth, shared);
       blocks.push_back(std::make_unique<CppWriter::Block>(out, opened.head, opened.end));
       if (depth == 0 && sums.exist()) print_pointers(opened);
       if (depth == 0 && context.polls) out.line("meshrt::poll();");

@@ -193,6 +193,7 @@ ChunkReduction lanes_of() {
             const A* from = static_cast<const A*>(x);
             static_cast<Lanes*>(lanes)->add(n, [&](int64_t i) { return from[i]; });
           },
+          [](const void* lanes, void* to) { static_cast<Lanes*>(to)->join(static_cast<const Lanes*>(lanes)->lane); },
           [](const void* lanes, void* row) { *static_cast<A*>(row) = static_cast<const Lanes*>(lanes)->combine(); }};
 }
 

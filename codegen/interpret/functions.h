@@ -26,6 +26,7 @@ using ChunkFunction = void (*)(const void* a, const void* b, const void* c, void
 struct ChunkReduction {
   void (*start)(void* lanes);
   void (*fold)(const void* x, void* lanes, int64_t n);
+  void (*join)(const void* lanes, void* to);  // to other lanes, after what these have taken
   void (*finish)(const void* lanes, void* row);
 };
 

@@ -5,7 +5,9 @@
 
 #include "codegen/graph/builder.h"
 #include "codegen/interpret/rate.h"
+#include "codegen/program/shared_turns.h"
 #include "meshrt/poll.h"
+#include "meshrt/shared_reduction.h"
 
 namespace mesh {
 
@@ -41,7 +43,11 @@ std::vector<BoundDim> bounds_among(const Binding& binding, const Nest& nest, std
 
 BoundPass::BoundPass(Binding& binding, const Nest& nest, const Pass& pass, std::span<const LocalDim> outer,
                      std::span<const LocalDim> inner, std::byte* rows)
-    : binding_(binding), outer_(outer.size()), rows_(rows), dims_(outer.begin(), outer.end()) {
+    : binding_(binding),
+      outer_(outer.size()),
+      in_blocks_(reduces_in_blocks(binding.program, nest, pass)),
+      rows_(rows),
+      dims_(outer.begin(), outer.end()) {
   const std::vector<Type>& row_types = nest.rows;
   dims_.insert(dims_.end(), inner.begin(), inner.end());
   for (const LocalDim& dim : inner) extents_.push_back(binding.extent(dim));
@@ -64,6 +70,7 @@ BoundPass::BoundPass(Binding& binding, const Nest& nest, const Pass& pass, std::
       expect(row_types[row] == type, "a reduction's row value has another type than what it reduces");
       fold.reduction = chunk_kernels().reduction(reduction.reduce, type);
       fold.lanes = registers_.emplace_back(std::make_unique<std::byte[]>(lane_bytes)).get();
+      if (in_blocks_) fold.joined = registers_.emplace_back(std::make_unique<std::byte[]>(lane_bytes)).get();
     }
     expect(reduction.arg ? fold.arg.fold != nullptr : fold.reduction.fold != nullptr,
            std::string("the interpreter cannot reduce ") + meshrt::name_of(type));
@@ -418,6 +425,7 @@ void BoundPass::run_row(std::span<const int64_t> outer_index) {
     repeat(instruction, std::min(chunk_elements, length));
   }
   for (int64_t first = 0; first < length; first += chunk_) {
+    if (in_blocks_ && first % meshrt::ReductionBlocks::longest_piece == 0) begin_piece();
     const int64_t count = std::min(chunk_, length - first);
     for (Instruction& instruction : instructions_)
       if (instruction.pace == Pace::element) evaluate(instruction, first, count);
@@ -436,19 +444,40 @@ void BoundPass::run_row(std::span<const int64_t> outer_index) {
   }
 }
 
+void BoundPass::begin_piece() {
+  if (piece_ > 0 && piece_ % pieces_of_block_ == 0) end_block();
+  ++piece_;
+}
+
+void BoundPass::end_block() {
+  for (const Fold& fold : folds_) {
+    if (!fold.joined) continue;
+    fold.reduction.join(fold.lanes, fold.joined);
+    fold.reduction.start(fold.lanes);
+  }
+}
+
 void BoundPass::run(std::span<const int64_t> outer_index) {
   for (Fold& fold : folds_) {
     if (fold.lanes) fold.reduction.start(fold.lanes);
     else fold.arg.start(fold.found);
+    if (fold.joined) fold.reduction.start(fold.joined);
+  }
+  if (in_blocks_) {
+    int64_t rows = 1;
+    for (size_t i = 0; i + 1 < extents_.size(); ++i) rows *= extents_[i];
+    pieces_of_block_ = meshrt::ReductionBlocks(rows, extents_.back()).pieces_of_block;
+    piece_ = 0;
   }
   if (std::ranges::none_of(extents_, [](int64_t extent) { return extent == 0; })) {
     std::ranges::fill(index_, 0);
     do run_row(outer_index);
     while (next(index_, extents_));
   }
+  end_block();
   for (const Fold& fold : folds_) {
     if (once_) break;  // the value itself is there already
-    if (fold.lanes) fold.reduction.finish(fold.lanes, fold.row);
+    if (fold.lanes) fold.reduction.finish(fold.joined ? fold.joined : fold.lanes, fold.row);
     else *reinterpret_cast<int32_t*>(fold.row) = fold.begin + fold.found.index;
   }
 }

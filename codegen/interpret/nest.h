@@ -86,7 +86,8 @@ class BoundPass {
     int64_t bytes = 0;  // of the row value
     ChunkReduction reduction{};
     ChunkArgFold arg{};
-    std::byte* lanes = nullptr;
+    std::byte* lanes = nullptr;   // of the block under way, where the pass is reduced in blocks
+    std::byte* joined = nullptr;  // of those before it
     ArgFold found{};
     int32_t begin = 0;  // global index of local 0
   };
@@ -102,6 +103,8 @@ class BoundPass {
   void begin_draw(Instruction&);
   void repeat(Instruction&, int64_t count);
   void run_row(std::span<const int64_t> outer_index);
+  void begin_piece();
+  void end_block();
 
   Binding& binding_;
   size_t outer_;                    // number of outer dims
@@ -115,6 +118,8 @@ class BoundPass {
   std::vector<Instruction> instructions_;
   std::vector<Output> outputs_;
   std::vector<Fold> folds_;
+  bool in_blocks_;  // meshrt/shared_reduction.h
+  int64_t piece_ = 0, pieces_of_block_ = 1;
   std::byte* rows_;
   std::vector<std::unique_ptr<std::byte[]>> registers_;
   std::vector<LocalDim> dims_;  // outer, then inner, before merging

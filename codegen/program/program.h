@@ -154,7 +154,8 @@ struct Pass {
     Access to;
   };  // to[outer, inner indices] = scalar
   /// row value = reduction of a scalar over `inner`, in 16 lanes (meshrt/lanes.h): available to later passes at this
-  /// outer iteration. Where `inner` is empty the row value is the scalar itself. `arg`: the smallest global index along
+  /// outer iteration. Where `inner` is empty the row value is the scalar itself. Without outer dims in blocks
+  /// (reduces_in_blocks). `arg`: the smallest global index along
   /// the only inner dim at which the scalar is largest (Reduce::max) or smallest (Reduce::min).
   struct Reduction {
     int scalar;

@@ -155,4 +155,9 @@ std::optional<int64_t> columns_for_a_thread(const Program& program, const Nest& 
   return enough;
 }
 
+bool reduces_in_blocks(const Program& program, const Nest& nest, const Pass& pass) {
+  if (!nest.outer.empty() || pass.inner.empty() || pass.reductions.empty() || !pass.accumulates.empty()) return false;
+  return Turns(program, Nest{{}, {pass}, {}}, pass.inner).are_apart();
+}
+
 }  // namespace mesh

@@ -43,7 +43,7 @@ def check_bits(report, folder, name, spec, options, ranks, counts):
     execute(meshc(), "build", f"{TOP}/specs/{spec}.mesh", *options, run_file, "-o", folder)
     with open(f"{folder}/{spec}.cpp") as file:
         text = file.read()
-        for call in ["meshrt::each(", "sums.each("]:
+        for call in ["meshrt::each(", "sums.each(", "meshrt::shared_sum<"]:
             report.true(f"{name}: `{call}`, which threads share, is in the program", call in text)
     alone = numbers(folder, f"{folder}/{spec}", ranks, 1)
     report.true(f"{name}: {STEPS} losses", len(alone[0]) == STEPS, alone[0])

@@ -55,6 +55,8 @@ const std::vector<Case>& cases() {
       {"slices_one", "tests/emit/specs/slices.mesh", "tokens", {{"x", 1}}, {}},
       {"slices_tokens", "tests/emit/specs/slices.mesh", "tokens", {{"x", 3}}, {}},
       {"slices_both", "tests/emit/specs/slices.mesh", "both", {{"x", 2}, {"y", 2}}, {}},
+      {"numbers", "tests/emit/specs/numbers.mesh", "split", {{"x", 1}}, {}},
+      {"numbers_split", "tests/emit/specs/numbers.mesh", "split", {{"x", 2}}, {}, "f64"},
       {"noise", "tests/emit/specs/noise.mesh", "default", {{"x", 2}}, {}},
       {"noise_tiles", "tests/emit/specs/noise.mesh", "tiles", {{"x", 2}, {"y", 3}}, {}, "f64"},
       {"state", "tests/specs/state.mesh", "samples", {{"d", 2}}, {}, "", "Normed"},

@@ -7,6 +7,7 @@
 #include "meshrt/activation.h"
 #include "meshrt/lanes.h"
 #include "meshrt/math.h"
+#include "meshrt/shared_reduction.h"
 #include "tests/interpret/hand_made.h"
 
 namespace mesh::tests {
@@ -206,6 +207,38 @@ TEST_P(Rows, ReduceOverTwoDims) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Lengths, Rows, testing::Values(1, 2, 7, 16, 100, 256, 1000));
+
+// Without outer dims: in the blocks that threads of an emitted program share; and what is stored on the way.
+class Wholes : public testing::TestWithParam<int64_t> {};
+
+TEST_P(Wholes, ReduceInBlocks) {
+  const int64_t n = GetParam();
+  HandMade made;
+  const DimId a = made.dim("a", 3), b = made.dim("b", 5), c = made.dim("c", n);
+  const BufferId x = made.buffer("x", Type::f32, {whole(a), whole(b), whole(c)}),
+                 twice = made.buffer("twice", Type::f32, {whole(a), whole(b), whole(c)}, Space::own),
+                 y = made.buffer("y", Type::f32, {}), most = made.buffer("most", Type::f32, {});
+  PassMaker sum(made.program, {whole(a), whole(b), whole(c)}), write(made.program, {});
+  const int value = sum.load(x);
+  sum.store(sum.apply(F::add, {value, value}), twice);
+  sum.reduce(value, Reduce::sum, 0);
+  sum.reduce(value, Reduce::max, 1);
+  write.store(write.row(0, Type::f32), y);
+  write.store(write.row(1, Type::f32), most);
+  made.add(Nest{{}, {sum.pass, write.pass}, {Type::f32, Type::f32}});
+  made.run([&](const View& view) { fill_numbers(view.of<float>(x), 8); },
+           [&](const View& view) {
+             const auto all = view.of<float>(x);
+             const auto row = [&](int64_t r, auto& lanes) {
+               lanes.add(n, [&](int64_t k) { return all[static_cast<size_t>(r * n + k)]; });
+             };
+             ASSERT_EQ(view.of<float>(y)[0], meshrt::shared_sum<float>(15, n, row));
+             ASSERT_EQ(view.of<float>(most)[0], meshrt::shared_max<float>(15, n, row));
+             for (size_t i = 0; i < all.size(); ++i) ASSERT_EQ(view.of<float>(twice)[i], all[i] + all[i]);
+           });
+}
+
+INSTANTIATE_TEST_SUITE_P(Lengths, Wholes, testing::Values(1, 100, 1'093, 4'096, 4'097, 9'000));
 
 template <class T>
 class Numbers : public testing::Test {};

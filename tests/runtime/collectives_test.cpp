@@ -4,13 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "cases.h"
 #include "channels.h"
+#include "collectives/two_level.h"
 #include "groups.h"
 #include "interleave.h"
 #include "job.h"
@@ -134,6 +137,38 @@ TEST(ProgressThread, EndsWithItsRank) {
     ASSERT_EQ(code, 1);
   }
   testing::internal::GetCapturedStderr();
+}
+
+// A thread that is to give way at once goes on from sum to sum of 64 KiB, and leaves what one that need not leaves.
+TEST(ProgressThread, GivesWayWithinASum) {
+  constexpr int64_t count = 1 << 20, stops_of_a_slice = count / 2 * 4 / bytes_between_pauses;
+  const std::vector<int64_t> begin{0, count / 2, count};
+  const std::atomic<bool> wanted = true;
+  const int code = launch_threads(2, [&](Rank& rank) -> int {
+    rank.allocate(3 * count * 4, 0);
+    const Group& group = rank.group(std::vector<Axis>{{rank.ranks(), 1}});
+    auto* const whole = reinterpret_cast<float*>(rank.arena());
+    auto* const other = whole + count;
+    for (int64_t i = 0; i < count; ++i) whole[i] = other[i] = static_cast<float>(i + rank.rank());
+    float* const part = other + count;
+    uint32_t sequence = 0;
+    std::vector<Call> calls;
+    calls.push_back(all_reduce_call(group, {1, "sum"}, whole, count, Type::f32, Reduce::sum));
+    calls.push_back(reduce_scatter_call(group, {2, "part"}, other, part, Blocks{1, begin, 1}, Type::f32, Reduce::sum));
+    for (Call& call : calls) {
+      Stage stage(rank.transport(), group, ++sequence, std::move(call));
+      int64_t stops = 0;
+      while (!stage.task.advance(GivesWay(wanted)))
+        if (stage.task.can_go_on()) ++stops;
+        else std::this_thread::yield();
+      EXPECT_GE(stops, stops_of_a_slice);
+    }
+    const int64_t first = begin[static_cast<size_t>(group.index)];
+    for (int64_t i = 0; i < count; ++i) EXPECT_EQ(whole[i], static_cast<float>(2 * i + 1));
+    for (int64_t i = 0; i < count / 2; ++i) EXPECT_EQ(part[i], static_cast<float>(2 * (first + i) + 1));
+    return 0;
+  });
+  EXPECT_EQ(code, 0);
 }
 
 class Divergence : public Collectives {};

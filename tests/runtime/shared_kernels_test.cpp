@@ -1,13 +1,16 @@
 // What the threads of a rank share beside products: lookups, sorts, routing, sums of experts, random numbers, ordered
-// sums. The bits of one thread for every number of them, also where sizes are odd, where there are fewer pieces than
-// threads, and where there is nothing.
+// sums, sums to one number. The bits of one thread for every number of them, also where sizes are odd, where there are
+// fewer pieces than threads, and where there is nothing.
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <functional>
 #include <span>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "meshrt/checkpoint.h"
@@ -17,6 +20,7 @@
 #include "meshrt/program.h"
 #include "meshrt/random.h"
 #include "meshrt/route.h"
+#include "meshrt/shared_reduction.h"
 #include "meshrt/sort.h"
 #include "meshrt/threads.h"
 
@@ -249,6 +253,72 @@ TEST(OrderedSums, ThrowWhatATurnThrowsAndGoOn) {
   });
   EXPECT_EQ(sum, 999 * 500);
   EXPECT_EQ(other, 1'000);
+}
+
+/// A sum of squares over rows in pieces of 4,096 columns at most, whose blocks have 16,384 elements or more, of which
+/// there are 256 at most.
+float squares_in_blocks(const std::vector<float>& x, int64_t rows, int64_t cols) {
+  const int64_t longest = std::min<int64_t>(cols, 4'096), of_row = cols == 0 ? 0 : (cols + longest - 1) / longest;
+  const int64_t block = cols == 0 ? 1 : std::max(16'384 / longest, (rows * of_row + 255) / 256);
+  Lanes<float> all, lanes;
+  for (int64_t piece = 0; piece < rows * of_row; ++piece) {
+    const int64_t begin = piece % of_row * longest, end = std::min(cols, begin + longest);
+    for (int64_t c = begin; c < end; ++c) lanes.add_one(c, square(x[static_cast<size_t>(piece / of_row * cols + c)]));
+    if ((piece + 1) % block != 0 && piece + 1 < rows * of_row) continue;
+    all.join(lanes.lane);
+    lanes = {};
+  }
+  return all.combine();
+}
+
+TEST(SharedReduction, HasTheBitsOfItsBlocks) {
+  for (const auto& [rows, cols] : std::vector<std::pair<int64_t, int64_t>>{{0, 5},
+                                                                           {5, 0},
+                                                                           {1, 1},
+                                                                           {1, 4'095},
+                                                                           {1, 16'385},
+                                                                           {1, 100'003},
+                                                                           {3, 9'001},
+                                                                           {33, 1'021},
+                                                                           {70'001, 3},
+                                                                           {300, 16'384}}) {
+    const std::vector<float> x = numbers(rows * cols, 16);
+    const float expected = squares_in_blocks(x, rows, cols);
+    const auto make = [&, rows = rows, cols = cols] {
+      return shared_sum<float>(rows, cols, [&](int64_t r, auto& lanes) {
+        lanes.add(cols, [&](int64_t c) { return square(x[static_cast<size_t>(r * cols + c)]); });
+      });
+    };
+    EXPECT_EQ(make(), expected) << rows << " x " << cols;
+    expect_same_on_threads([&] { return bytes(std::vector<float>{make()}); });
+    if (rows != 1) continue;
+    const auto alone = [&](int64_t c) { return square(x[static_cast<size_t>(c)]); };
+    EXPECT_EQ(shared_sum<float>(cols, alone), expected);
+    EXPECT_EQ(shared_max<float>(cols, alone), max_of<float>(cols, alone));
+    EXPECT_EQ(shared_min<float>(cols, alone), min_of<float>(cols, alone));
+  }
+}
+
+TEST(SharedReduction, IsAsLanesOfNothing) {
+  const auto none = [](int64_t) { return 1.0; };
+  EXPECT_EQ(shared_sum<double>(0, none), sum_of<double>(0, none));
+  EXPECT_EQ(shared_max<double>(0, none), max_of<double>(0, none));
+  EXPECT_EQ(shared_min<double>(0, none), min_of<double>(0, none));
+}
+
+/// Whoever comes first waits until another thread is in the loop as well.
+TEST(SharedReduction, IsShared) {
+  const Threads threads(2);
+  const auto first = std::this_thread::get_id();
+  std::atomic<bool> own = false, other = false;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const int64_t n = shared_sum<int64_t>(100'000, [&](int64_t) {
+    (std::this_thread::get_id() == first ? own : other) = true;
+    while (!(own && other) && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    return int64_t{1};
+  });
+  EXPECT_TRUE(own && other);
+  EXPECT_EQ(n, 100'000);
 }
 
 }  // namespace

@@ -89,6 +89,11 @@ struct Lanes {
     l = detail::join<reduce>(l, value);
   }
 
+  /// Takes what other lanes have taken, after its own.
+  MESHRT_INLINE void join(const T (&others)[lane_count]) {
+    for (int l = 0; l < lane_count; ++l) lane[l] = detail::join<reduce>(lane[l], others[l]);
+  }
+
   /// All lanes as one value.
   MESHRT_INLINE T combine() const {
     T l[lane_count];

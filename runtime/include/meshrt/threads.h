@@ -1,6 +1,6 @@
 // threads.h: the threads of a rank. Work of a step is cut into pieces, each of which writes its own part of the result
 // and is computed as it would be alone, so that the bits are the same for every number of threads. Turns that add to
-// the same sums: ordered_sums.h.
+// the same sums: ordered_sums.h; sums to one number: shared_reduction.h.
 #pragma once
 #include <chrono>
 #include <cstdint>

@@ -51,10 +51,7 @@ void run(Rank& rank, const Group& group, Call call) {
 
 }  // namespace
 
-void Call::end() const {
-  if (then) then();
-  FlightRecorder::end(noted);
-}
+void Call::end() const { FlightRecorder::end(noted); }
 
 void run_prepared(Rank& rank, const Group& group, Call& call) {
   if (skips_call(rank.rank())) return;

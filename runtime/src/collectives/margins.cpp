@@ -178,7 +178,8 @@ std::vector<Call> margins_calls(const Group& group, Site site, void* data, std::
     for (int steps = 1, reach = side->reach(); steps <= reach; ++steps)
       calls.push_back(side->permute(group, site, steps));
   if (calls.empty()) calls.push_back(own_call(group, site, type));  // on all members
-  calls.back().then = [before, after] {
+  calls.back().own_bytes = 1;                                       // as good as nothing
+  calls.back().then = [before, after](int64_t, int64_t) {
     before.fill();
     after.fill();
   };

@@ -105,8 +105,9 @@ Redistribution::Redistribution(const Group& group, const std::vector<MovedDim>& 
 void reorder(const void* from, void* to, const Redistribution& plan, Type type) {
   const auto size = static_cast<int64_t>(size_of(type));
   const Moved& kept = plan.exchanges_->kept;
-  copy_boxes(static_cast<std::byte*>(to), scaled(kept.received, size), static_cast<const std::byte*>(from),
-             scaled(kept.sent, size));
+  const Boxes received = scaled(kept.received, size);
+  copy_boxes(static_cast<std::byte*>(to), received, static_cast<const std::byte*>(from), scaled(kept.sent, size), 0,
+             bytes_of(received));
 }
 
 std::vector<Call> redistribute_calls(const Group& group, Site site, const void* from, void* to,
@@ -124,7 +125,12 @@ std::vector<Call> redistribute_calls(const Group& group, Site site, const void* 
         receives ? (group.index + group.size() - distance) % group.size() : -1, type));
   }
   if (calls.empty()) calls.push_back(own_call(group, site, type));  // on all members
-  calls.back().then = [=] { reorder(from, to, plan, type); };
+  const auto size = static_cast<int64_t>(size_of(type));
+  const Moved kept{scaled(made.kept.sent, size), scaled(made.kept.received, size)};
+  calls.back().own_bytes = bytes_of(kept.received);
+  calls.back().then = [=](int64_t begin, int64_t end) {
+    copy_boxes(static_cast<std::byte*>(to), kept.received, static_cast<const std::byte*>(from), kept.sent, begin, end);
+  };
   return calls;
 }
 

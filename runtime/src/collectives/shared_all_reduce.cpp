@@ -40,17 +40,19 @@ void sum_small(const SharedCall& shared, const Call& call) {
       });
 }
 
-void sum_in_place(const SharedCall& shared, const Call& call, const Item& item, int64_t begin, int64_t end) {
+// Of a value bytes [begin, end); what this member sums of it goes on to `slice_end`.
+void sum_in_place(const SharedCall& shared, const Call& call, const Item& item, int64_t begin, int64_t end,
+                  int64_t slice_end) {
   constexpr int64_t block = 8 << 10;  // is fetched from the others while the one before is summed
   const auto size = static_cast<int64_t>(size_of(call.type));
   auto& values = places_of<std::byte>(shared.size());
   const auto fetch = [&](int64_t at) {
     for (int member = 0; member < shared.size(); ++member)
-      if (member != shared.me()) own_ahead(shared.source_of(member, item) + at, std::min(block, end - at));
+      if (member != shared.me()) own_ahead(shared.source_of(member, item) + at, std::min(block, slice_end - at));
   };
   fetch(begin);
   for (int64_t at = begin; at < end; at += block) {
-    if (at + block < end) fetch(at + block);
+    if (at + block < slice_end) fetch(at + block);
     // Stores past the caches would be slower: the sum brings these lines in.
     for (int member = 0; member < shared.size(); ++member) values[member] = shared.source_of(member, item) + at;
     vector_ops().reduce_everywhere(call.type, call.reduce, values.data(), shared.size(),
@@ -58,11 +60,13 @@ void sum_in_place(const SharedCall& shared, const Call& call, const Item& item, 
   }
 }
 
-void sum_in_place(const SharedCall& shared, const Call& call, int64_t bytes) {
+void sum_in_place(const SharedCall& shared, const Call& call, int64_t begin, int64_t end, int64_t slice_end) {
   each_item(
-      call, slice_begin(bytes, shared.me(), shared.size()), slice_begin(bytes, shared.me() + 1, shared.size()),
-      [&](const Item& item) { return source_bytes(call, item); },
-      [&](const Item& item, int64_t begin, int64_t end, int64_t) { sum_in_place(shared, call, item, begin, end); });
+      call, begin, end, [&](const Item& item) { return source_bytes(call, item); },
+      [&](const Item& item, int64_t first, int64_t last, int64_t done) {
+        const int64_t item_begin = begin + done - first;
+        sum_in_place(shared, call, item, first, last, std::min(source_bytes(call, item), slice_end - item_begin));
+      });
 }
 
 // Buffers 0 and 1 hold what a member contributes to even and odd chunks, 2 and 3 the slices it has summed.
@@ -120,11 +124,16 @@ Task shared_all_reduce(SharedCall shared, const Call& call, HeadOfQueue& head) {
   co_await shared.all_announced();
   co_await head;
   if (shared.all_in_place()) {
-    sum_in_place(shared, call, call.bytes);
+    const int64_t end = slice_begin(call.bytes, shared.me() + 1, shared.size());
+    for (int64_t at = slice_begin(call.bytes, shared.me(), shared.size()); at < end; at += bytes_between_pauses) {
+      sum_in_place(shared, call, at, std::min(at + bytes_between_pauses, end), end);
+      co_await Pause();
+    }
     shared.publish(1);
     co_await shared.all_stepped(1);
   } else {
-    for (Task bounced = sum_bounced(shared, call, call.bytes); !bounced.advance();) co_await bounced.awaited();
+    Task bounced = sum_bounced(shared, call, call.bytes);
+    co_await bounced;
   }
 }
 

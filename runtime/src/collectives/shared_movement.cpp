@@ -43,12 +43,17 @@ class Round {
         });
   }
 
-  // Sums the pieces of all members, which lie alike in all sources.
-  void sum() const {
+  // What is summed: bytes of a piece.
+  int64_t first_summed() const { return begin_; }
+  int64_t end_of_summed() const { return end_of(call_.me, call_.me); }
+
+  // Sums bytes [begin, end) of the pieces of all members, which lie alike in all sources.
+  void sum(int64_t begin, int64_t end) const {
     each_item(
-        call_, begin_, end_of(call_.me, call_.me),
-        [&](const Item& item) { return source_piece(call_, item, call_.me, call_.me).bytes(); },
-        [&](const Item& item, int64_t first, int64_t last, int64_t before) { sum(item, first, last, before); });
+        call_, begin, end, [&](const Item& item) { return source_piece(call_, item, call_.me, call_.me).bytes(); },
+        [&](const Item& item, int64_t first, int64_t last, int64_t before) {
+          sum(item, first, last, begin - begin_ + before);
+        });
   }
 
  private:
@@ -86,7 +91,10 @@ class Round {
 Task take_all(const SharedCall& shared, const Call& call, const Round& round, uint32_t step) {
   if (call.sums()) {
     co_await shared.all_stepped(step);
-    round.sum();
+    for (int64_t at = round.first_summed(), end = round.end_of_summed(); at < end; at += bytes_between_pauses) {
+      round.sum(at, std::min(at + bytes_between_pauses, end));
+      co_await Pause();
+    }
     co_return;
   }
   for (int i = 1; i <= call.members; ++i) {
@@ -113,7 +121,8 @@ Task shared_movement(SharedCall shared, const Call& call, HeadOfQueue& head) {
     if (i >= 2) co_await shared.all_stepped(i);  // everybody has taken round i - 2, whose half is packed again
     if (!in_place && !shared.in_place(call.me)) round.pack();
     if (!in_place) shared.publish(i + 1);
-    for (Task taken = take_all(shared, call, round, in_place ? 0 : i + 1); !taken.advance();) co_await taken.awaited();
+    Task taken = take_all(shared, call, round, in_place ? 0 : i + 1);
+    co_await taken;
   }
   shared.publish(rounds + 1);
   co_await shared.all_stepped(rounds + 1);  // nobody reads this member's source any more
@@ -127,7 +136,8 @@ Task shared_permute(SharedCall shared, const Call& call, HeadOfQueue& head) {
   if (sends) co_await shared.announced(call.to);
   if (receives) co_await shared.announced(call.from);
   co_await head;
-  if (call.from == call.me) copy_boxes(value.destination, call.received, value.source, call.taken);
+  if (call.from == call.me)
+    copy_boxes(value.destination, call.received, value.source, call.taken, 0, bytes_of(call.received));
   const auto rounds_of = [](bool in_place, int64_t bytes) {
     return in_place ? 1 : (bytes + half_bounce - 1) / half_bounce;
   };
@@ -149,7 +159,7 @@ Task shared_permute(SharedCall shared, const Call& call, HeadOfQueue& head) {
         unpack_boxes(value.destination, call.received, shared.bounce(call.from, 2 * (i % 2)), begin,
                      std::min(begin + half_bounce, received));
       } else {
-        copy_boxes(value.destination, call.received, shared.source_of(call.from, value), call.taken);
+        copy_boxes(value.destination, call.received, shared.source_of(call.from, value), call.taken, 0, received);
       }
       shared.publish_taken(static_cast<uint32_t>(i + 1));
     }

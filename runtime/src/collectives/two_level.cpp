@@ -50,23 +50,26 @@ Task two_level_all_reduce(UcxTransport& between, SharedTransport& within, Levels
     gathered.push_back({part, item.destination, blocks});
   }
   const bool one = parts.size() == 1;
-  for (Stage stage(within, local, ++levels.local_calls,
-                   one ? reduce_scatter_call(local, call.site, scattered[0].whole, scattered[0].part,
-                                             scattered[0].blocks, call.type, call.reduce)
-                       : reduce_scatter_call(local, call.site, scattered, call.type, call.reduce));
-       !stage.task.advance();)
-    co_await stage.task.awaited();
-  for (Stage stage(between, across, ++levels.across_calls,
-                   one ? all_reduce_call(across, call.site, own[0].data, own[0].count, call.type, call.reduce)
-                       : all_reduce_call(across, call.site, own, call.type, call.reduce));
-       !stage.task.advance();)
-    co_await stage.task.awaited();
-  for (Stage stage(
-           within, local, ++levels.local_calls,
-           one ? all_gather_call(local, call.site, gathered[0].part, gathered[0].whole, gathered[0].blocks, call.type)
-               : all_gather_call(local, call.site, gathered, call.type));
-       !stage.task.advance();)
-    co_await stage.task.awaited();
+  {
+    Stage stage(within, local, ++levels.local_calls,
+                one ? reduce_scatter_call(local, call.site, scattered[0].whole, scattered[0].part, scattered[0].blocks,
+                                          call.type, call.reduce)
+                    : reduce_scatter_call(local, call.site, scattered, call.type, call.reduce));
+    co_await stage.task;
+  }
+  {
+    Stage stage(between, across, ++levels.across_calls,
+                one ? all_reduce_call(across, call.site, own[0].data, own[0].count, call.type, call.reduce)
+                    : all_reduce_call(across, call.site, own, call.type, call.reduce));
+    co_await stage.task;
+  }
+  {
+    Stage stage(
+        within, local, ++levels.local_calls,
+        one ? all_gather_call(local, call.site, gathered[0].part, gathered[0].whole, gathered[0].blocks, call.type)
+            : all_gather_call(local, call.site, gathered, call.type));
+    co_await stage.task;
+  }
 }
 
 }  // namespace meshrt

@@ -126,16 +126,19 @@ Task two_level_movement(UcxTransport& between, SharedTransport& within, Levels& 
   BufferPool::Buffer kept;
   if (call.sums()) kept = whole.room(std::max<int64_t>(pieces.kept_bytes(), 1));
   if (call.sums())
-    for (Call& one : pieces.scatter_within(kept.data()))
-      for (Stage stage(within, levels.local, ++levels.local_calls, std::move(one)); !stage.task.advance();)
-        co_await stage.task.awaited();
-  for (Call& one : call.sums() ? pieces.scatter_across(kept.data()) : pieces.gather_across())
-    for (Stage stage(between, levels.across, ++levels.across_calls, std::move(one)); !stage.task.advance();)
-      co_await stage.task.awaited();
+    for (Call& one : pieces.scatter_within(kept.data())) {
+      Stage stage(within, levels.local, ++levels.local_calls, std::move(one));
+      co_await stage.task;
+    }
+  for (Call& one : call.sums() ? pieces.scatter_across(kept.data()) : pieces.gather_across()) {
+    Stage stage(between, levels.across, ++levels.across_calls, std::move(one));
+    co_await stage.task;
+  }
   if (!call.sums())
-    for (Call& one : pieces.gather_within())
-      for (Stage stage(within, levels.local, ++levels.local_calls, std::move(one)); !stage.task.advance();)
-        co_await stage.task.awaited();
+    for (Call& one : pieces.gather_within()) {
+      Stage stage(within, levels.local, ++levels.local_calls, std::move(one));
+      co_await stage.task;
+    }
 }
 
 }  // namespace meshrt

@@ -95,7 +95,8 @@ Task ucx_permute(UcxCall exchange, const Call& call, HeadOfQueue& head) {
   co_await exchange.finished();
   co_await head;
   const Item& value = call.only;
-  if (call.from == call.me) copy_boxes(value.destination, call.received, value.source, call.taken);
+  if (call.from == call.me)
+    copy_boxes(value.destination, call.received, value.source, call.taken, 0, bytes_of(call.received));
   const bool sends = call.to >= 0 && call.to != call.me, receives = call.from >= 0 && call.from != call.me;
   const int64_t sent = sends ? bytes_of(call.sent) : 0, received = receives ? bytes_of(call.received) : 0;
   constexpr int64_t round_bytes = UcxCall::round_bytes(2);

@@ -16,19 +16,29 @@ Piece piece_at(const Box& box, int64_t turn) {
   return piece;
 }
 
-/// visit(piece, first and last of its bytes that lie within [begin, end), bytes before these since begin).
+/// visit(number of the box, turn, first and last of its piece's bytes that lie within [begin, end), bytes before these
+/// since begin).
 template <class Visit>
-void each_piece(const Boxes& boxes, int64_t begin, int64_t end, Visit visit) {
+void each_turn(const Boxes& boxes, int64_t begin, int64_t end, Visit visit) {
   int64_t before = 0;  // bytes of the boxes so far
-  for (const Box& box : boxes) {
-    const int64_t bytes = box.piece.bytes(), pieces = box.pieces();
+  for (size_t i = 0; i < boxes.size(); ++i) {
+    const int64_t bytes = boxes[i].piece.bytes(), pieces = boxes[i].pieces();
+    if (bytes == 0) continue;
     for (int64_t turn = std::max<int64_t>(0, begin - before) / bytes; turn < pieces; ++turn) {
       const int64_t at = before + turn * bytes, first = std::max(begin, at), last = std::min(end, at + bytes);
       if (first >= last) break;
-      visit(piece_at(box, turn), first - at, last - at, first - begin);
+      visit(i, turn, first - at, last - at, first - begin);
     }
     before += pieces * bytes;
   }
+}
+
+/// The same with the piece in place of box and turn.
+template <class Visit>
+void each_piece(const Boxes& boxes, int64_t begin, int64_t end, Visit visit) {
+  each_turn(boxes, begin, end, [&](size_t i, int64_t turn, int64_t first, int64_t last, int64_t done) {
+    visit(piece_at(boxes[i], turn), first, last, done);
+  });
 }
 
 }  // namespace
@@ -80,12 +90,11 @@ void unpack_boxes(std::byte* to, const Boxes& to_boxes, const std::byte* from, i
   });
 }
 
-void copy_boxes(std::byte* to, const Boxes& to_boxes, const std::byte* from, const Boxes& from_boxes) {
-  for (size_t i = 0; i < to_boxes.size(); ++i)
-    for (int64_t turn = 0, turns = to_boxes[i].pieces(); turn < turns; ++turn) {
-      const Piece piece = piece_at(from_boxes[i], turn);
-      copy_piece(to, piece_at(to_boxes[i], turn), from, piece, 0, piece.bytes());
-    }
+void copy_boxes(std::byte* to, const Boxes& to_boxes, const std::byte* from, const Boxes& from_boxes, int64_t begin,
+                int64_t end) {
+  each_turn(to_boxes, begin, end, [&](size_t i, int64_t turn, int64_t first, int64_t last, int64_t) {
+    copy_piece(to, piece_at(to_boxes[i], turn), from, piece_at(from_boxes[i], turn), first, last);
+  });
 }
 
 }  // namespace meshrt

@@ -34,7 +34,8 @@ Boxes scaled(Boxes, int64_t size);
 void pack_boxes(std::byte* to, const std::byte* from, const Boxes& from_boxes, int64_t begin, int64_t end);
 void unpack_boxes(std::byte* to, const Boxes& to_boxes, const std::byte* from, int64_t begin, int64_t end);
 
-/// All bytes from one buffer to another, where boxes, their loops and pieces differ only in where they lie.
-void copy_boxes(std::byte* to, const Boxes& to_boxes, const std::byte* from, const Boxes& from_boxes);
+/// Bytes [begin, end) from one buffer to another, where boxes, their loops and pieces differ only in where they lie.
+void copy_boxes(std::byte* to, const Boxes& to_boxes, const std::byte* from, const Boxes& from_boxes, int64_t begin,
+                int64_t end);
 
 }  // namespace meshrt

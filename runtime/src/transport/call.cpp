@@ -156,7 +156,8 @@ int64_t slice_begin(int64_t bytes, int index, int members) {
 
 void run_alone(const Call& call) {
   if (call.kind == Kind::all_reduce || call.kind == Kind::broadcast) return;
-  if (call.kind == Kind::permute) return copy_boxes(call.only.destination, call.received, call.only.source, call.taken);
+  if (call.kind == Kind::permute)
+    return copy_boxes(call.only.destination, call.received, call.only.source, call.taken, 0, bytes_of(call.received));
   for (const Item& item : call.items()) {
     const Piece from = source_piece(call, item, 0, 0);
     copy_piece(item.destination, destination_piece(call, item, 0, 0), item.source, from, 0, from.bytes());

@@ -53,12 +53,17 @@ struct Call {
   ChannelMessage message;
   /// Of a permute and a message, in bytes: what is sent, what the sender sends of its source, and where that goes.
   Boxes sent, taken, received;
-  Announcement announced;       ///< but for the number of the call; by prepare(), as what follows
-  int64_t bytes = 0;            ///< of this member's source buffers
-  std::function<void()> then;   ///< what this member does by itself when the call is finished; may be empty
+  Announcement announced;  ///< but for the number of the call; by prepare(), as what follows
+  int64_t bytes = 0;       ///< of this member's source buffers
+  /// What this member does by itself when the call is finished, of `own_bytes` those from begin to end; may be empty.
+  std::function<void(int64_t begin, int64_t end)> then;
+  int64_t own_bytes = 0;
   FlightCall* noted = nullptr;  ///< where the flight recorder has it; null: nowhere
 
-  /// The transport tells that it is finished.
+  void do_own_work() const {
+    if (then) then(0, own_bytes);
+  }
+  /// The transport tells that it is finished, that work too.
   void end() const;
 
   std::span<const Item> items() const { return several.empty() ? std::span<const Item>(&only, 1) : several; }

@@ -52,7 +52,7 @@ bool ProgressThread::take_turn() {
   if (state_.load(std::memory_order_relaxed) != busy) return true;
   try {
     if (!transport_.can_go_on()) return false;
-    if (!transport_.advance_all()) change(idle);
+    if (!transport_.advance_all(GivesWay(wanted_))) change(idle);
   } catch (...) {
     failure_ = std::current_exception();
     change(ended);
@@ -62,7 +62,6 @@ bool ProgressThread::take_turn() {
 
 void ProgressThread::move_along() {
   pthread_setname_np(pthread_self(), "progress");
-  Task::gives_way_to() = &wanted_;
   for (State now; (now = state_.load(std::memory_order_acquire)) != ended;) {
     if (now == idle) {
       state_.wait(idle, std::memory_order_acquire);

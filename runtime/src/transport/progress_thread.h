@@ -1,7 +1,7 @@
 // progress_thread.h: a second thread of a rank, which moves along the collectives that the rank has started while the
 // rank itself computes; without it the rank does that in poll(), on the core that computes. Either has the transport in
-// turns, and the rank's own thread goes first: it waits until the other has done with a round of messages, or with its
-// share of a sum in shared memory.
+// turns, and the rank's own thread goes first: it waits until the other has done with a round of messages, or with
+// some 64 KiB of a sum in shared memory.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -1,8 +1,10 @@
 // task.h: an algorithm that stops where it must wait for other ranks and goes on from there later: a coroutine. It
-// waits by `co_await condition`; whoever runs it calls advance() until it is done. Nothing runs by itself.
+// waits by `co_await condition`, or for all of another task by `co_await task`; whoever runs it calls advance() until
+// it is done. Nothing runs by itself.
 #pragma once
 #include <atomic>
 #include <coroutine>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -20,6 +22,28 @@ class Condition {
   virtual std::string late() = 0;
 };
 
+/// So much a task sums or moves before it pauses: some 10 us.
+constexpr int64_t bytes_between_pauses = 64 << 10;
+
+/// Met at once: here a task stops if its thread is to give way, and else goes on.
+class Pause final : public Condition {
+ public:
+  bool met() override { return true; }
+  void look() override {}
+  std::string late() override { return {}; }
+};
+
+/// Whether a thread that advances tasks is to stop even where they need not wait: another one wants its turn.
+class GivesWay {
+ public:
+  GivesWay() = default;  // never
+  explicit GivesWay(const std::atomic<bool>& wanted) : wanted_(&wanted) {}
+  explicit operator bool() const { return wanted_ && wanted_->load(std::memory_order_relaxed); }
+
+ private:
+  const std::atomic<bool>* wanted_ = nullptr;
+};
+
 class [[nodiscard]] Task {
  public:
   struct promise_type;  // NOLINT(readability-identifier-naming): the language's name
@@ -35,21 +59,11 @@ class [[nodiscard]] Task {
   }
 
   /// Goes as far as it can without waiting; true: the task is done. Throws what the algorithm throws.
-  bool advance();
+  bool advance(GivesWay gives_way = {});
   /// Whether advance() would do something, of a task that is not done.
   bool can_go_on() const;
   /// What it waits for, after advance() was false.
   Condition& awaited() const;
-
-  /// Where this is true, tasks that the calling thread advances stop even where they need not wait; null: nowhere.
-  static const std::atomic<bool>*& gives_way_to() {
-    static constinit thread_local const std::atomic<bool>* to = nullptr;
-    return to;
-  }
-  static bool gives_way() {
-    const std::atomic<bool>* const to = gives_way_to();
-    return to && to->load(std::memory_order_relaxed);
-  }
 
  private:
   using Handle = std::coroutine_handle<promise_type>;
@@ -58,37 +72,55 @@ class [[nodiscard]] Task {
 };
 
 struct Task::promise_type {
-  struct Awaiter {
+  struct ForCondition {
     Condition& condition;
-    bool await_ready() const { return !gives_way() && condition.met(); }
+    const promise_type& promise;
+    bool await_ready() const { return !promise.gives_way && condition.met(); }
     void await_suspend(Handle handle) const { handle.promise().awaited = &condition; }
     void await_resume() const {}
   };
+  struct ForTask {
+    Task& task;
+    const promise_type& promise;
+    bool await_ready() const { return task.advance(promise.gives_way); }
+    void await_suspend(Handle handle) const { handle.promise().within = &task; }
+    void await_resume() const {}
+  };
 
-  Condition* awaited = nullptr;  // null: it can go on
+  Condition* awaited = nullptr;  // both null: it can go on
+  Task* within = nullptr;        // a task of its own, whose end it waits for
+  GivesWay gives_way;            // as it was advanced last
 
   Task get_return_object() { return Task(Handle::from_promise(*this)); }
   std::suspend_always initial_suspend() noexcept { return {}; }
   std::suspend_always final_suspend() noexcept { return {}; }
   void return_void() {}
   void unhandled_exception() { throw; }
-  Awaiter await_transform(Condition& condition) { return {condition}; }
-  Awaiter await_transform(Condition&& condition) { return {condition}; }
+  ForCondition await_transform(Condition& condition) { return {condition, *this}; }
+  ForCondition await_transform(Condition&& condition) { return {condition, *this}; }
+  ForTask await_transform(Task& task) { return {task, *this}; }
 };
 
-inline bool Task::advance() {
+inline bool Task::advance(GivesWay gives_way) {
   if (handle_.done()) return true;
-  if (!can_go_on()) return false;
-  handle_.promise().awaited = nullptr;
+  promise_type& promise = handle_.promise();
+  promise.gives_way = gives_way;
+  if (promise.within ? !promise.within->advance(gives_way) : !can_go_on()) return false;
+  promise.within = nullptr;
+  promise.awaited = nullptr;
   handle_.resume();
   return handle_.done();
 }
 
 inline bool Task::can_go_on() const {
   const promise_type& promise = handle_.promise();
+  if (promise.within) return promise.within->can_go_on();
   return !promise.awaited || promise.awaited->met();
 }
 
-inline Condition& Task::awaited() const { return *handle_.promise().awaited; }
+inline Condition& Task::awaited() const {
+  const promise_type& promise = handle_.promise();
+  return promise.within ? promise.within->awaited() : *promise.awaited;
+}
 
 }  // namespace meshrt

@@ -61,21 +61,35 @@ void Transport::grow(Queue& queue) {
     if (!place) place = std::make_unique<Pending>(queue.finished);
 }
 
-Transport::Pending& Transport::next_place(Queue& queue) {
-  if (queue.started - queue.finished == queue.calls.size()) grow(queue);
-  return queue.at(queue.started + 1);
+namespace {
+
+/// What a call does, and after that what this member does by itself.
+Task with_own_work(Task task, const Call& call) {
+  co_await task;
+  for (int64_t at = 0; at < call.own_bytes; at += bytes_between_pauses) {
+    call.then(at, std::min(at + bytes_between_pauses, call.own_bytes));
+    co_await Pause();
+  }
 }
 
-Ticket Transport::start(Queue& queue, Pending& pending) {
+}  // namespace
+
+Ticket Transport::start(Queue& queue, Call& call, Keep keep) {
+  if (queue.started - queue.finished == queue.calls.size()) grow(queue);
+  const bool alone = !progress_thread_ || !progress_thread_->runs();
   if (queue.idle()) {
     pending_.push_back(&queue);
-    if (!progress_thread_ || !progress_thread_->runs()) detail::pending = this;
+    if (alone) detail::pending = this;
   }
   const uint32_t sequence = ++queue.started;
+  Pending& pending = queue.at(sequence);
+  if (keep == Keep::yes) pending.kept = std::move(call);
+  pending.call = keep == Keep::yes ? &pending.kept : &call;
   pending.call->sequence = sequence;
   pending.head.set(sequence);
   pending.task = task_of(*queue.group, *pending.call, pending.head);
-  advance(queue);
+  if (pending.call->then) pending.task = with_own_work(std::move(pending.task), *pending.call);
+  advance(queue, alone ? queue.finished + 1 : sequence);  // what was started before is the other thread's
   return {queue.group->id, sequence};
 }
 
@@ -83,32 +97,23 @@ namespace {
 
 Ticket start_alone(const Call& call) {
   run_alone(call);
+  call.do_own_work();
   call.end();
   return {};
 }
 
 }  // namespace
 
-Ticket Transport::start(const Group& group, Call& call) {
+Ticket Transport::start(const Group& group, Call& call, Keep keep) {
   const Timed timed(&StepProfile::collectives);
   if (call.members == 1) return start_alone(call);
   const Turn turn(*this);
-  Queue& queue = queue_of(group);
-  Pending& pending = next_place(queue);
-  pending.call = &call;
-  return start(queue, pending);
+  return start(queue_of(group), call, keep);
 }
 
-Ticket Transport::start(const Group& group, Call&& call) {
-  const Timed timed(&StepProfile::collectives);
-  if (call.members == 1) return start_alone(call);
-  const Turn turn(*this);
-  Queue& queue = queue_of(group);
-  Pending& pending = next_place(queue);
-  pending.kept = std::move(call);
-  pending.call = &pending.kept;
-  return start(queue, pending);
-}
+Ticket Transport::start(const Group& group, Call& call) { return start(group, call, Keep::no); }
+
+Ticket Transport::start(const Group& group, Call&& call) { return start(group, call, Keep::yes); }
 
 void Transport::run(const Group& group, Call& call) {
   const Timed timed(&StepProfile::collectives);
@@ -119,9 +124,7 @@ void Transport::run(const Group& group, Call& call) {
   const Turn turn(*this);
   if (run_straight(group, call)) return;
   Queue& queue = queue_of(group);
-  Pending& pending = next_place(queue);
-  pending.call = &call;
-  wait(queue, start(queue, pending));
+  wait(queue, start(queue, call, Keep::no));
 }
 
 bool Transport::run_straight(const Group& group, Call& call) {
@@ -130,15 +133,16 @@ bool Transport::run_straight(const Group& group, Call& call) {
   call.sequence = queue.started + 1;
   if (!run_at_once(group, call)) return false;
   queue.started = call.sequence;
+  call.do_own_work();
   call.end();
   queue.finished = call.sequence;
   return true;
 }
 
-void Transport::advance(Queue& queue) {
-  for (uint32_t s = queue.finished + 1; s != queue.end_of_announced() && !Task::gives_way(); ++s) {
+void Transport::advance(Queue& queue, uint32_t first, GivesWay gives_way) {
+  for (uint32_t s = first; !reached(s, queue.end_of_announced()) && !gives_way; ++s) {
     Pending& pending = queue.at(s);
-    if (!pending.task.advance() || s != queue.finished + 1) continue;
+    if (!pending.task.advance(gives_way) || s != queue.finished + 1) continue;
     pending.task = {};
     pending.call->end();
     queue.finished.store(s, std::memory_order_release);
@@ -166,8 +170,9 @@ void Transport::poll() {
   if (profile) profile->polled += profile->collectives - before;
 }
 
-bool Transport::advance_all() {
-  for (size_t i = pending_.size(); i-- > 0 && !Task::gives_way();) advance(*pending_[i]);  // what is done drops out
+bool Transport::advance_all(GivesWay gives_way) {
+  for (size_t i = pending_.size(); i-- > 0 && !gives_way;)  // what is done drops out
+    advance(*pending_[i], pending_[i]->finished + 1, gives_way);
   return !pending_.empty();
 }
 

@@ -134,15 +134,19 @@ class Transport {
     return place < queues_.size() && queues_[place] ? *queues_[place] : add_queue(group);
   }
   Queue& add_queue(const Group& group);
-  Pending& next_place(Queue& queue);
-  Ticket start(Queue& queue, Pending& pending);
+  enum class Keep : bool { no, yes };
+  /// Keep::yes: the call is moved here.
+  Ticket start(const Group& group, Call& call, Keep keep);
+  /// The same in a turn that has begun, of a call of several members.
+  Ticket start(Queue& queue, Call& call, Keep keep);
   static void grow(Queue& queue);
   /// Without a task, if the call and what else is under way allow it; false: nothing is done.
   bool run_straight(const Group& group, Call& call);
   void wait(Queue& queue, Ticket ticket);
-  void advance(Queue& queue);
+  /// From call `first` on.
+  void advance(Queue& queue, uint32_t first, GivesWay gives_way = {});
   /// False: nothing is under way any more.
-  bool advance_all();
+  bool advance_all(GivesWay gives_way = {});
   bool can_go_on() const;
 
   class Turn;
