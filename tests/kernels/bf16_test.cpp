@@ -96,6 +96,7 @@ TEST(GemmOfBfloat16, PairsAreWithinTheRoundingOfTheSum) {
   BothProducts<Bfloat16> both(2);
   for_shapes(both, [&] {
     both.narrow.epilogue = {};
+    both.wants_rounded = false;
     const OfBfloat16& p = both.narrow;
     const std::vector<float> expected = both.run(both.wide(), portable::multiply<float, float>),
                              got = both.run(p, avx512_bf16::multiply<float, Bfloat16>);
@@ -126,6 +127,7 @@ TEST(GemmOfBfloat16, PairsDoNotDependOnHowRowsAndColumnsAreSplit) {
           part.a += i * p.a_row, part.b += j * p.b_col, part.c += i * p.c_row + j;
           if (part.epilogue.bias) part.epilogue.bias += j;
           if (part.epilogue.plus) part.epilogue.plus += i * p.c_row + j;
+          if (part.epilogue.rounded) part.epilogue.rounded += i * p.c_row + j;
           avx512_bf16::multiply<float, Bfloat16>(part);
         }
     });
