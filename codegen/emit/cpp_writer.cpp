@@ -99,24 +99,6 @@ struct Filled {
   bool fits = true;
 };
 
-/// Lines of `{a, b}` or `name = {a, b}`, one for each part, which stand below each other; parts that are too long for
-/// a line, and have braces, likewise. The first line begins with `head`.
-std::vector<std::string> parts_below(const std::string& head, std::string_view text, size_t room) {
-  const size_t open = text.find('{');
-  const std::string first = head + std::string(text.substr(0, open + 1)), others(first.size(), ' ');
-  std::vector<std::string> lines;
-  for (const std::string& part : arguments_of(text, open)) {
-    const std::string& before = lines.empty() ? first : others;
-    if (before.size() + part.size() <= room || part.find('{') == part.npos) {
-      lines.push_back(before + part);
-    } else {
-      const std::vector<std::string> below = parts_below(before, part, room);
-      lines.insert(lines.end(), below.begin(), below.end());
-    }
-  }
-  return lines;
-}
-
 /// As many arguments on each line as go; the first line begins with `head`, the others stand at `indent`. With
 /// `opens_braces`, what stands in braces and is too long for a line of its own has one for each of its parts.
 Filled fill(const std::string& head, const std::vector<std::string>& arguments, size_t indent, size_t room,
@@ -125,37 +107,26 @@ Filled fill(const std::string& head, const std::vector<std::string>& arguments, 
   std::string now = head;
   size_t column = head.empty() ? indent : 0;
   bool first = true;
-  const auto next_line = [&] {
-    filled.lines.push_back(now);
-    now.clear();
-    column = indent;
-    first = true;
-  };
   for (const std::string& argument : arguments) {
-    const bool opens =
-        opens_braces && argument.starts_with('{') && (first ? column + now.size() : indent) + argument.size() > room;
-    if (opens) {
-      const auto parts = [&] {
-        now += first ? "" : " ";
-        return parts_below(std::string(column + now.size(), ' '), argument, room);
-      };
-      const auto too_long = [&](const std::string& line) { return line.size() > room; };
-      std::vector<std::string> lines = parts();
-      if (!first && std::ranges::any_of(lines, too_long)) {
-        now.pop_back();
-        next_line();
-        lines = parts();
+    if (!first && column + now.size() + 1 + argument.size() > room) {
+      filled.lines.push_back(now);
+      now.clear();
+      column = indent;
+      first = true;
+    }
+    if (opens_braces && first && argument.starts_with('{') && column + now.size() + argument.size() > room) {
+      const std::vector<std::string> parts = arguments_of(argument, 0);
+      for (size_t i = 0; i + 1 < parts.size(); ++i) {
+        filled.fits = filled.fits && column + now.size() + 1 + parts[i].size() <= room;
+        filled.lines.push_back(now + (i == 0 ? "{" : " ") + parts[i]);
+        now.clear();
       }
-      filled.fits = filled.fits && std::ranges::none_of(lines, too_long);
-      now += lines.front().substr(column + now.size());
-      for (size_t i = 1; i < lines.size(); ++i) {
-        next_line();
-        now = lines[i].substr(indent);
-      }
+      now = (parts.size() > 1 ? " " : "{") + parts.back();
+      column = indent;
       first = false;
+      filled.fits = filled.fits && column + now.size() <= room;
       continue;
     }
-    if (!first && column + now.size() + 1 + argument.size() > room) next_line();
     now += (first ? "" : " ") + argument;
     first = false;
     filled.fits = filled.fits && column + now.size() <= room;
@@ -202,11 +173,9 @@ void CppWriter::line(std::string_view code) {
     // Arguments below one another behind the parenthesis; below the statement where that takes fewer lines.
     const std::vector<std::string> arguments = arguments_of(code, *open);
     const std::string head(code.substr(0, *open + 1));
-    Filled aligned = fill(head, arguments, head.size(), room()), hanging = fill("", arguments, call_indent, room());
-    if (!aligned.fits && !hanging.fits) {
-      aligned = fill(head, arguments, head.size(), room(), true);
-      hanging = fill("", arguments, call_indent, room(), true);
-    }
+    const Filled aligned = fill(head, arguments, head.size(), room());
+    Filled hanging = fill("", arguments, call_indent, room());
+    if (!aligned.fits && !hanging.fits) hanging = fill("", arguments, call_indent, room(), true);
     hanging.lines.insert(hanging.lines.begin(), head);
     const bool hang = !aligned.fits || hanging.lines.size() < aligned.lines.size();
     if (assignment != code.npos) {  // or behind the parenthesis, on lines of their own

@@ -53,15 +53,6 @@ TEST(CppWriter, breaks_between_what_is_in_the_braces_of_a_long_declaration) {
             "const Owners name = {" + argument + ", " + argument + ",\n                     " + argument + "};\n");
 }
 
-TEST(CppWriter, puts_what_is_in_braces_in_braces_below_each_other) {
-  CppWriter out;
-  const std::string name(40, 'n');
-  out.line("call(" + name + ", {.rest = {.a = " + name + ", .b = " + name + ", .c = " + name + "}});");
-  const std::string below = ",\n" + std::string(57, ' ');
-  EXPECT_EQ(out.text(),
-            "call(" + name + ", {.rest = {.a = " + name + below + ".b = " + name + below + ".c = " + name + "}});\n");
-}
-
 TEST(CppWriter, breaks_a_long_assignment_after_the_sign) {
   CppWriter out;
   const std::string name(70, 'n');
