@@ -74,9 +74,9 @@ void emit_product(EmitContext& context, CppWriter& out, Scope& scope, const Prod
     epilogue.push_back(".activation = meshrt::Activation::" + activation_name(*step.epilogue.activation));
   set("times", step.epilogue.times);
   set("plus", step.epilogue.plus);
-  set("rounded", step.epilogue.rounded);
   if (step.accumulate) extras.emplace_back(".accumulate = true");
   if (!epilogue.empty()) extras.push_back(fmt::format(".epilogue = {{{}}}", fmt::join(epilogue, ", ")));
+  if (step.epilogue.rounded) extras.push_back(".rounded = " + address(context, *step.epilogue.rounded));
   if (step.column_sum) extras.push_back(".column_sum = " + address(context, *step.column_sum));
 
   std::vector<std::string> loops;

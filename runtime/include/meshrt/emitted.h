@@ -61,6 +61,7 @@ template <class T>
 struct Extras {
   bool accumulate = false;
   Epilogue<T> epilogue = {};
+  Bfloat16* rounded = nullptr;  ///< of `epilogue`, behind all else of it
   T* column_sum = nullptr;
 };
 
@@ -68,9 +69,10 @@ struct Extras {
 template <class T, class A = T, class B = A>
 void product(Matrix<const A> a, Matrix<const B> b, Matrix<T> c, const Extents& extents, const Extras<T>& extras = {},
              std::initializer_list<Batch> batch = {}) {
-  const Product<T, A, B> one{
+  Product<T, A, B> one{
       extents.rows,      extents.cols,    extents.inner,    a.at, a.row, a.column, b.at, b.row, b.column, c.at, c.row,
       extras.accumulate, extras.epilogue, extras.column_sum};
+  one.epilogue.rounded = extras.rounded;
   if (batch.size() == 0) multiply(one);
   else multiply_batch(one, std::span(batch.begin(), batch.size()));
 }
