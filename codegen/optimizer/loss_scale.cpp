@@ -6,6 +6,7 @@
 #include "codegen/graph/rewrite.h"
 #include "codegen/graph/value_names.h"
 #include "codegen/optimizer/norms.h"
+#include "meshrt/optimizer_names.h"
 
 namespace mesh {
 namespace {
@@ -29,15 +30,15 @@ void declare_loss_scale(Graph& graph, const LossScale& scale) {
   GraphBuilder build(graph);
   build.span = graph.objective->span;
   const std::string loss = graph.metrics.front().name;
-  const auto kept = [&](const char* name, Type type, const meshrt::Initial& initial = {}) {
-    return build.stored(StoredKind::optimizer, loss + "." + name, {type, {}, {}}, initial);
+  const auto kept = [&](const char* suffix, Type type, const meshrt::Initial& initial = {}) {
+    return build.stored(StoredKind::optimizer, loss + suffix, {type, {}, {}}, initial);
   };
   Objective::Scaling scaling{scale.start};
   if (scale.dynamic) {
-    scaling.scale = kept("scale", Type::f32, {meshrt::Initial::Kind::constant, scale.start});
-    scaling.good = kept("good_steps", Type::i32);
+    scaling.scale = kept(".scale", Type::f32, {meshrt::Initial::Kind::constant, scale.start});
+    scaling.good = kept(".good_steps", Type::i32);
   }
-  scaling.skipped = kept("skipped_steps", Type::i32);
+  scaling.skipped = kept(meshrt::skipped_suffix, Type::i32);
   graph.objective->scaling = scaling;
 }
 
