@@ -185,6 +185,22 @@ def check_transports(report, bench, program, ranks, name, steps):
         report.true(f"{name} over {transport}: the same bits", same(f"{bench.folder}/{name}/step-{steps}", f"{bench.folder}/{name}-{transport}/step-{steps}"))
 
 
+def check_one_model(report, bench, name, replicas, steps):
+    """What replicas have of their own is nothing to go on from for one model, which begins with what they have in common."""
+    program = bench.program(f"{name}-one", "layout default on line { batch -> data }\n", "data=2", FROZEN[""])
+    folder = f"{bench.folder}/{name}"
+    command = [program, "-n", 2, f"{bench.folder}/run.yaml", f"train.steps={steps + 1}", f"checkpoint.dir={folder}"]
+    refused = execute(*command, code=1).stderr
+    report.true(f"{name}: one model does not go on from its checkpoint, and is told with what to begin",
+                f"it is of {replicas} replicas that train apart, the program of one model:" in refused and f"`checkpoint.resume=never train.params={folder}/step-{steps}` with another" in refused, refused)
+    other = f"{folder}-one-model"
+    bench.train(program, 2, f"{name}-one-model", 1, "checkpoint.resume=never", f"train.params={folder}/step-{steps}")
+    shared = {n: x for n, x in tensors(f"{folder}/step-{steps}").items() if n in PARAMETERS}
+    expected = loss_and_gradients(shared, bench.x[:BATCH], bench.y[:BATCH])[0]
+    found = [line["loss"] for line in json_lines(f"{other}.jsonl") if "loss" in line][0]
+    report.check(f"{name}: one model begins with what the replicas have in common", f"{abs(found - expected) / expected:.1e}", BOUND, abs(found - expected) <= BOUND * expected)
+
+
 def check_commands(report, bench, name, mesh, trained):
     spec = f"{bench.folder}/{name}.mesh"
     report.true(f"{name}: equals one rank that trains the replicas in turn (verify)", "are equal" in execute(meshc(), "verify", spec, "--mesh", mesh, "--steps", "5", "-A", "changes_numbers").stdout)
@@ -213,6 +229,7 @@ def run(small):
                 if sync > 2:
                     check_resumed(report, bench, program, ranks, name, sync, steps)
                 if (case, ranks) == ("diloco", 2):
+                    check_one_model(report, bench, name, replicas, steps)
                     check_transports(report, bench, program, ranks, name, steps)
 
             report.attempt(f"{case} {trained} on {mesh}".replace("  ", " "), action)
