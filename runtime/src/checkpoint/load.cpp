@@ -150,10 +150,12 @@ class Matcher {
     for (const Tensor& tensor : tensors_)
       if (tensor.role == Role::optimizer && is_of_replicas(tensor.name) && !tensor.dims.empty())
         own = tensor.dims[0].size;
+    if (written == own) return "";
     const auto text = [](int64_t count) {
-      return count == 0 ? std::string("of one model") : fmt::format("of {} replicas that train apart", count);
+      return count == 0 ? std::string("one model") : fmt::format("{} replicas that train apart", count);
     };
-    return written == own ? "" : fmt::format(": it is {}, the program {}", text(written), text(own));
+    const bool both = written != 0 && own != 0;
+    return fmt::format(": it is of {}, the program of {}", text(written), both ? std::to_string(own) : text(own));
   }
 
   /// Whether it is what replicas have of a parameter.
