@@ -36,7 +36,7 @@ std::string skipped_steps(Rank& rank, Program& program, int64_t steps) {
   if (std::ranges::all_of(skipped, [](int32_t number) { return number == 0; })) return "";
 
   const bool apart = !count->dims.empty();
-  const std::string what =
+  std::string what =
       fmt::format("{} of {} steps {} skipped{}: gradients of the scaled loss were not finite", fmt::join(skipped, ", "),
                   steps, skipped == std::vector{1} ? "was" : "were", apart ? " by the replicas" : "");
   if (std::ranges::max(skipped) < steps) return what;
