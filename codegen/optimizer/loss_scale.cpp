@@ -70,9 +70,10 @@ void unscale_gradients(Graph& graph) {
   for (auto& [name, value] : graph.names) {
     if (!is_gradient_name(name)) continue;
     const ValueId scaled = value;
-    value = build.map(F::unscale, {scaled, build.cast(share, graph.type(scaled).element)});
-    graph.value(value).label = known_as(graph, scaled);
-    for_each_caller(graph, [&](ValueId& of) { of = of == scaled ? value : of; });
+    const ValueId unscaled = build.map(F::unscale, {scaled, build.cast(share, graph.type(scaled).element)});
+    value = unscaled;
+    graph.value(unscaled).label = known_as(graph, scaled);
+    for_each_caller(graph, [&](ValueId& of) { of = of == scaled ? unscaled : of; });
   }
 }
 
