@@ -171,9 +171,13 @@ void Names::find_states() {
     state.fields.push_back(one.path.substr(one.path.rfind('.') + 1));
     state.tensors.push_back(BufferId{i});
     const Buffer& first = program_.buffer(state.tensors.front());
-    const bool plain = buffer.space == Space::own && stack_depth(BufferId{i}) == 0 && buffer.offset >= 0 &&
-                       one.initial.kind == meshrt::Initial::Kind::zeros && buffer.dims == first.dims &&
-                       identifier(state.fields.back()) == state.fields.back();
+    // The struct is filled from a parameter's path and dims: what replicas have of their own is under others.
+    const Stored& parameter = stored[one.parameter.index];
+    const bool of_parameter =
+        one.path == parameter.path + "." + state.fields.back() && one.type.dims == parameter.type.dims;
+    const bool plain = of_parameter && buffer.space == Space::own && stack_depth(BufferId{i}) == 0 &&
+                       buffer.offset >= 0 && one.initial.kind == meshrt::Initial::Kind::zeros &&
+                       buffer.dims == first.dims && identifier(state.fields.back()) == state.fields.back();
     const OptimizerState& model = found.begin()->second;
     const bool alike = state.fields.size() <= model.fields.size() &&
                        std::equal(state.fields.begin(), state.fields.end(), model.fields.begin()) &&

@@ -13,6 +13,7 @@
 #include "codegen/graph/rewrite.h"
 #include "codegen/graph/value_names.h"
 #include "codegen/graph/verify_graph.h"
+#include "meshrt/optimizer_names.h"
 
 namespace mesh {
 namespace {
@@ -51,7 +52,7 @@ class ReplicaLoop {
       GraphBuilder build(graph_);
       build.span = shared.span;
       const StoredId own =
-          build.stored(StoredKind::optimizer, shared.path + replica_suffix, type, {}, parameter.stored);
+          build.stored(StoredKind::optimizer, shared.path + meshrt::replica_suffix, type, {}, parameter.stored);
       graph_.stored[own.index].stacked = shared.stacked + 1;
       parameter.stored = own;
       stacked_[shared.value] = graph_.stored[own.index].value;
@@ -72,7 +73,7 @@ class ReplicaLoop {
     for (const StoredId id : {scaling.scale, scaling.good, scaling.skipped}) {
       if (!id) continue;
       Stored& kept = graph_.stored[id.index];
-      kept.path += replica_suffix;
+      kept.path += meshrt::replica_suffix;
       kept.stacked = 1;
       kept.type.dims = {parts_.time};
       graph_.value(kept.value).name = kept.path;

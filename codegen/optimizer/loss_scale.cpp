@@ -6,6 +6,7 @@
 #include "codegen/graph/rewrite.h"
 #include "codegen/graph/value_names.h"
 #include "codegen/optimizer/norms.h"
+#include "meshrt/optimizer_names.h"
 
 namespace mesh {
 namespace {
@@ -29,15 +30,15 @@ void declare_loss_scale(Graph& graph, const LossScale& scale) {
   GraphBuilder build(graph);
   build.span = graph.objective->span;
   const std::string loss = graph.metrics.front().name;
-  const auto kept = [&](const char* name, Type type, const meshrt::Initial& initial = {}) {
-    return build.stored(StoredKind::optimizer, loss + "." + name, {type, {}, {}}, initial);
+  const auto kept = [&](const char* suffix, Type type, const meshrt::Initial& initial = {}) {
+    return build.stored(StoredKind::optimizer, loss + suffix, {type, {}, {}}, initial);
   };
   Objective::Scaling scaling{scale.start};
   if (scale.dynamic) {
-    scaling.scale = kept("scale", Type::f32, {meshrt::Initial::Kind::constant, scale.start});
-    scaling.good = kept("good_steps", Type::i32);
+    scaling.scale = kept(".scale", Type::f32, {meshrt::Initial::Kind::constant, scale.start});
+    scaling.good = kept(".good_steps", Type::i32);
   }
-  scaling.skipped = kept("skipped_steps", Type::i32);
+  scaling.skipped = kept(meshrt::skipped_suffix, Type::i32);
   graph.objective->scaling = scaling;
 }
 
@@ -69,9 +70,10 @@ void unscale_gradients(Graph& graph) {
   for (auto& [name, value] : graph.names) {
     if (!is_gradient_name(name)) continue;
     const ValueId scaled = value;
-    value = build.map(F::unscale, {scaled, build.cast(share, graph.type(scaled).element)});
-    graph.value(value).label = known_as(graph, scaled);
-    for_each_caller(graph, [&](ValueId& of) { of = of == scaled ? value : of; });
+    const ValueId unscaled = build.map(F::unscale, {scaled, build.cast(share, graph.type(scaled).element)});
+    value = unscaled;
+    graph.value(unscaled).label = known_as(graph, scaled);
+    for_each_caller(graph, [&](ValueId& of) { of = of == scaled ? unscaled : of; });
   }
 }
 

@@ -167,7 +167,8 @@ def check_steps(report, folder, random, small):
             layouts = ("one", "split", "zero_1") if small and name == "clipped" and precision == "scaled" else ("one",) if small or precision == "fixed" else RANKS
             for layout in layouts:
                 title = f"{name}-{precision}-{layout}"
-                lines, _ = Trainer(folder, name, layout, precision).train(title, STEPS)
+                lines, said = Trainer(folder, name, layout, precision).train(title, STEPS)
+                report.true(f"{title}: the end says how many steps were skipped", f"\n{skipped} of {STEPS} steps were skipped: " in said and "trained nothing" not in said, said[-500:])
                 stored = tensors(f"{folder}/{title}/step-{STEPS}")
                 compare(report, title, lines, stored, expected, exact=name == "sgd")
                 one = one or stored
@@ -300,6 +301,7 @@ model Overflows {
 mesh line { data: 2 }
 layout default on line { a -> data }
 precision half { compute: f16 }
+precision beyond { compute: f16, loss_scale: 1e30 }
 """
 
 
@@ -311,6 +313,8 @@ def check_overflows(report, folder, random):
             file.write(OVERFLOWS.replace("KEPT", kept).replace("BEGINS", begins))
         with open(f"{folder}/{name}.yaml", "w") as file:
             file.write(f"data: {{ x: {{file: x.npy}} }}\ntrain: {{ steps: 4 }}\nlog: {{ every: 1, watch: [skipped_steps], jsonl: {folder}/{name}.jsonl }}\n")
+    said = execute(meshc(), "run", f"{folder}/gradients.mesh", "--precision", "beyond").stdout
+    report.true("a run whose scale is beyond all numbers warns that it has trained nothing", "\nwarning: 4 of 4 steps were skipped: " in said and "the run has trained nothing: give a smaller `loss_scale`" in said, said)
     execute(meshc(), "run", f"{folder}/gradients.mesh", "--precision", "half", "--find-nonfinite")
     skipped = [line["watch"]["skipped_steps"] for line in json_lines(f"{folder}/gradients.jsonl") if "watch" in line]
     report.true("a gradient that is not finite is skipped, and no value is named", skipped[-1] > 0, skipped)

@@ -30,7 +30,7 @@ model Fit {{
   }}
   param still : real[o] = normal(std: 1)
   loss = mean[batch, o]((dot[h](u, out) + still - y) ^ 2)
-  minimize loss with adamw(lr: {RATE}, weight_decay: 0.1, clip: {CLIP}) {{ still {{ frozen }} }}
+  minimize loss with adamw(lr: {RATE}, weight_decay: 0.1, clip: {CLIP}) {{ FROZEN {{ frozen }} }}
 }}
 mesh line {{ data: 2 }}
 mesh plane {{ data: 2, model: 2 }}
@@ -38,6 +38,9 @@ mesh plane {{ data: 2, model: 2 }}
 OUTER = {"none": ("", dict(lr=1.0, momentum=0.0, nesterov=False)),
          "momentum": (", outer: sgd(lr: 0.6, momentum: 0.8)", dict(lr=0.6, momentum=0.8, nesterov=False)),
          "diloco": (", outer: sgd(lr: 0.7, momentum: 0.9, nesterov: true)", dict(lr=0.7, momentum=0.9, nesterov=True))}
+# By which parameters train: all but one, or those of the repeat alone.
+PARAMETERS = ("w", "out", "l.v", "still")
+FROZEN = {"": ("still",), "layers": ("still", "w", "out")}
 TRANSPORTS = {"threads": (["--threads"], {}), "arena": ([], {}), "UCX": ([], {"MESHRT_TRANSPORT": "ucx"})}
 
 
@@ -65,27 +68,29 @@ def loss_and_gradients(p, x, y):
 class Simulation:
     """DiLoCo as its paper's algorithm 1 says it: workers in turn, and an outer step of Nesterov's SGD on the mean of what they moved."""
 
-    def __init__(self, start, replicas, sync, outer):
+    def __init__(self, start, replicas, sync, outer, frozen):
         self.shared, self.sync, self.outer = {n: p.copy() for n, p in start.items()}, sync, outer
         self.own = [{n: p.copy() for n, p in start.items()} for _ in range(replicas)]
         self.inner = [optim.AdamW(weight_decay=0.1) for _ in range(replicas)]
         self.buffers = {n: np.zeros_like(p) for n, p in start.items()}
+        self.trained = [n for n in start if n not in frozen]
 
     def step(self, t, x, y):
         each, losses, norms = BATCH // len(self.own), [], []
         for r, (p, optimizer) in enumerate(zip(self.own, self.inner)):
             part = slice(r * each, (r + 1) * each)
             loss, gradients = loss_and_gradients(p, x[part], y[part])
+            gradients = {n: g for n, g in gradients.items() if n in self.trained}
             losses.append(loss)
             norms.append(np.sqrt(sum((g**2).sum() for g in gradients.values())))
             for name, g in optim.clip(gradients, CLIP).items():
                 p[name] = optimizer.step(name, p[name], g, RATE, t)
         if t % self.sync == 0:
-            self.meet([n for n in self.shared if n != "still"])
+            self.meet()
         return float(np.mean(losses)), float(np.mean(norms))
 
-    def meet(self, names):
-        for name in names:
+    def meet(self):
+        for name in self.trained:
             delta = np.mean([self.shared[name] - p[name] for p in self.own], axis=0)
             self.buffers[name] = self.outer["momentum"] * self.buffers[name] + delta
             change = delta + self.outer["momentum"] * self.buffers[name] if self.outer["nesterov"] else self.buffers[name]
@@ -95,9 +100,7 @@ class Simulation:
 
     def tensors(self):
         found = dict(self.shared)
-        for name in self.shared:
-            if name == "still":
-                continue
+        for name in self.trained:
             found[f"{name}.replica"] = np.stack([p[name] for p in self.own])
             if self.outer["momentum"]:
                 found[f"{name}.outer_momentum"] = self.buffers[name]
@@ -118,9 +121,9 @@ class Bench:
             file.write("data: { x: {file: x.npy}, y: {file: y.npy} }\nvalidation: { x: {file: x.npy}, y: {file: y.npy}, every: 4 }\n"
                        "train: { params: start.safetensors }\nlog: { every: 1, watch: [grad_norm] }\n")
 
-    def program(self, name, layout, mesh):
+    def program(self, name, layout, mesh, frozen):
         with open(f"{self.folder}/{name}.mesh", "w") as file:
-            file.write(SPEC + layout)
+            file.write(SPEC.replace("FROZEN", ", ".join(frozen)) + layout)
         execute(meshc(), "build", f"{self.folder}/{name}.mesh", f"{self.folder}/run.yaml", "--mesh", mesh, "--precision", "f64", "-A", "changes_numbers", "-o", f"{self.folder}/{name}")
         return f"{self.folder}/{name}/{name}"
 
@@ -130,9 +133,9 @@ class Bench:
         done = execute(program, "-n", ranks, f"{self.folder}/run.yaml", f"train.steps={steps}", f"log.jsonl={log}", f"checkpoint.dir={self.folder}/{name}", *options, *keys, env=env)
         return json_lines(log), done.stdout
 
-    def simulated(self, replicas, sync, outer, steps):
+    def simulated(self, replicas, sync, outer, frozen, steps):
         """Losses, norms and validation losses by step, and all tensors at the end."""
-        made, curve, validated = Simulation(self.start, replicas, sync, outer), {}, {}
+        made, curve, validated = Simulation(self.start, replicas, sync, outer, frozen), {}, {}
         for t in range(1, steps + 1):
             at = (t - 1) % 5 * BATCH
             curve[t] = made.step(t, self.x[at:at + BATCH], self.y[at:at + BATCH])
@@ -144,13 +147,13 @@ def apart(found, expected):
     return float(np.abs(found - expected).max() / max(np.abs(expected).max(), 1e-30))
 
 
-def check_numbers(report, bench, case, mesh, ranks, replicas, sync):
-    text, outer = OUTER[case]
-    name = f"{case}-{ranks}-{sync}"
+def check_numbers(report, bench, case, mesh, ranks, replicas, sync, trained):
+    (text, outer), frozen = OUTER[case], FROZEN[trained]
+    name = "-".join(filter(None, (case, trained, str(ranks), str(sync))))
     steps = 3 * sync + 1  # ends between two outer steps
-    program = bench.program(name, f"layout default on {'plane' if 'model' in mesh else 'line'} {{ batch -> data {{ sync: {sync}{text} }}{'; h -> model' if 'model' in mesh else ''} }}\n", mesh)
+    program = bench.program(name, f"layout default on {'plane' if 'model' in mesh else 'line'} {{ batch -> data {{ sync: {sync}{text} }}{'; h -> model' if 'model' in mesh else ''} }}\n", mesh, frozen)
     lines, said = bench.train(program, ranks, name, steps)
-    curve, validated, expected = bench.simulated(replicas, sync, outer, steps)
+    curve, validated, expected = bench.simulated(replicas, sync, outer, frozen, steps)
     losses = {line["step"]: (line["loss"], line["watch"]["grad_norm"]) for line in lines if "loss" in line}
     worst = max(max(abs(a - b) / abs(b) for a, b in zip(losses[t], curve[t])) for t in range(1, steps + 1))
     report.check(f"{name}, {mesh}: losses and norms of {steps} steps", f"{worst:.1e}", BOUND, worst <= BOUND)
@@ -162,7 +165,7 @@ def check_numbers(report, bench, case, mesh, ranks, replicas, sync):
     errors = {n: apart(found[n], expected[n]) for n in expected}
     worst = max(errors, key=errors.get)
     report.check(f"{name}: every tensor after step {steps}, worst {worst}", f"{errors[worst]:.1e}", BOUND, errors[worst] <= BOUND)
-    moved = min(float(np.abs(found[f"{n}.replica"][0] - found[f"{n}.replica"][-1]).max()) for n in ("w", "out", "l.v"))
+    moved = min(float(np.abs(found[f"{n}.replica"][0] - found[f"{n}.replica"][-1]).max()) for n in PARAMETERS if n not in frozen)
     report.true(f"{name}: replicas differ between two outer steps", moved > 1e-6, moved)
     report.true(f"{name}: the run says of which step the parameters are", f"those of step {3 * sync}" in said, said[-300:])
     return program, name, steps
@@ -182,14 +185,30 @@ def check_transports(report, bench, program, ranks, name, steps):
         report.true(f"{name} over {transport}: the same bits", same(f"{bench.folder}/{name}/step-{steps}", f"{bench.folder}/{name}-{transport}/step-{steps}"))
 
 
-def check_commands(report, bench, name, mesh):
+def check_one_model(report, bench, name, replicas, steps):
+    """What replicas have of their own is nothing to go on from for one model, which begins with what they have in common."""
+    program = bench.program(f"{name}-one", "layout default on line { batch -> data }\n", "data=2", FROZEN[""])
+    folder = f"{bench.folder}/{name}"
+    command = [program, "-n", 2, f"{bench.folder}/run.yaml", f"train.steps={steps + 1}", f"checkpoint.dir={folder}"]
+    refused = execute(*command, code=1).stderr
+    report.true(f"{name}: one model does not go on from its checkpoint, and is told with what to begin",
+                f"it is of {replicas} replicas that train apart, the program of one model:" in refused and f"`checkpoint.resume=never train.params={folder}/step-{steps}` with another" in refused, refused)
+    other = f"{folder}-one-model"
+    bench.train(program, 2, f"{name}-one-model", 1, "checkpoint.resume=never", f"train.params={folder}/step-{steps}")
+    shared = {n: x for n, x in tensors(f"{folder}/step-{steps}").items() if n in PARAMETERS}
+    expected = loss_and_gradients(shared, bench.x[:BATCH], bench.y[:BATCH])[0]
+    found = [line["loss"] for line in json_lines(f"{other}.jsonl") if "loss" in line][0]
+    report.check(f"{name}: one model begins with what the replicas have in common", f"{abs(found - expected) / expected:.1e}", BOUND, abs(found - expected) <= BOUND * expected)
+
+
+def check_commands(report, bench, name, mesh, trained):
     spec = f"{bench.folder}/{name}.mesh"
     report.true(f"{name}: equals one rank that trains the replicas in turn (verify)", "are equal" in execute(meshc(), "verify", spec, "--mesh", mesh, "--steps", "5", "-A", "changes_numbers").stdout)
     plan = json.loads(execute(meshc(), "plan", spec, "--mesh", mesh, "--json", "-A", "changes_numbers").stdout)
     bytes_ = {c["tensor"]: c["bytes"] for c in plan["outer_step"]["collectives"] if c["bytes"] > 0}
     report.true(f"{name}: a step sends nothing over `data` but metrics", all(c["bytes"] * c["count"] <= 64 for c in plan["collectives"] if "data" in c["axes"]),
                 [(c["tensor"], c["bytes"]) for c in plan["collectives"]])
-    report.true(f"{name}: the outer step sends each parameter once", len(bytes_) == 3 and sum(bytes_.values()) == plan["outer_step"]["communication_bytes"], bytes_)
+    report.true(f"{name}: the outer step sends each parameter once", len(bytes_) == len(PARAMETERS) - len(FROZEN[trained]) and sum(bytes_.values()) == plan["outer_step"]["communication_bytes"], bytes_)
     warned = execute(meshc(), "check", spec, "--mesh", mesh).stderr
     report.true(f"{name}: a lint says that the numbers are others", "changes_numbers" in warned)
 
@@ -200,18 +219,19 @@ def run(small):
     print(f"seed {SEED}")
     with scratch() as folder:
         bench = Bench(folder, random)
-        cases = [("diloco", "data=2", 2, 2, 4), ("momentum", "data=2,model=2", 4, 2, 3)]
+        cases = [("diloco", "data=2", 2, 2, 4, ""), ("momentum", "data=2,model=2", 4, 2, 3, ""), ("none", "data=2", 2, 2, 3, "layers")]
         if not small:
-            cases += [("none", "data=4", 4, 4, 5), ("diloco", "data=4,model=2", 8, 4, 3), ("diloco", "data=8", 8, 8, 2), ("momentum", "data=2", 2, 2, 7)]
-        for case, mesh, ranks, replicas, sync in cases:
+            cases += [("none", "data=4", 4, 4, 5, ""), ("diloco", "data=4,model=2", 8, 4, 3, ""), ("diloco", "data=8", 8, 8, 2, ""), ("momentum", "data=2", 2, 2, 7, "")]
+        for case, mesh, ranks, replicas, sync, trained in cases:
             def action():
-                program, name, steps = check_numbers(report, bench, case, mesh, ranks, replicas, sync)
-                check_commands(report, bench, name, mesh)
+                program, name, steps = check_numbers(report, bench, case, mesh, ranks, replicas, sync, trained)
+                check_commands(report, bench, name, mesh, trained)
                 if sync > 2:
                     check_resumed(report, bench, program, ranks, name, sync, steps)
                 if (case, ranks) == ("diloco", 2):
+                    check_one_model(report, bench, name, replicas, steps)
                     check_transports(report, bench, program, ranks, name, steps)
 
-            report.attempt(f"{case} on {mesh}", action)
+            report.attempt(f"{case} {trained} on {mesh}".replace("  ", " "), action)
         report.attempt("scaled", lambda: scaled_replicas.check(report, folder, random, small))
     return report

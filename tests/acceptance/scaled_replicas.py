@@ -116,7 +116,7 @@ class Trainer:
     def train(self, title, steps, *more):
         """Lines of the steps; checkpoints are in the folder that is returned."""
         folder = f"{self.folder}/{self.name}-{title}"
-        execute(f"{self.folder}/{self.name}/scaled-{self.name.split('-')[1]}", "-n", self.ranks, f"{self.folder}/scaled.yaml", f"train.steps={steps}", f"checkpoint.dir={folder}", f"log.jsonl={folder}.jsonl", *more)
+        self.said = execute(f"{self.folder}/{self.name}/scaled-{self.name.split('-')[1]}", "-n", self.ranks, f"{self.folder}/scaled.yaml", f"train.steps={steps}", f"checkpoint.dir={folder}", f"log.jsonl={folder}.jsonl", *more).stdout
         return [{key: line[key] for key in ("step", "loss", "watch")} for line in json_lines(f"{folder}.jsonl") if "loss" in line], folder
 
 
@@ -142,6 +142,7 @@ def check_numbers(report, trainer, arrays, optimizer, precision):
     report.check(f"{name}: {len(far)} tensors after {STEPS} steps from NumPy's, worst {worst}", float(f"{far[worst]:.1e}"), 0 if exact else 2e-6)
     counts = found["loss.skipped_steps.replica"].tolist()
     report.true(f"{name}: replicas skipped other numbers of steps", len(set(counts)) == REPLICAS, counts)
+    report.true(f"{name}: the end says how many each", f"\n{', '.join(map(str, counts))} of {STEPS} steps were skipped by the replicas: " in trainer.said, trainer.said[-500:])
     return lines, folder
 
 

@@ -394,6 +394,51 @@ TEST_F(ResumeTest, WhatDoesNotFitIsListedBeforeAnythingChanges) {
             std::string::npos);
 }
 
+// Another optimizer, or replicas that train apart: the parameters are there all the same.
+TEST_F(ResumeTest, ParametersOfAnotherOptimizerAreOffered) {
+  run(1, 1, "c", "train.steps=2");
+  const SavedTensors saved = SavedTensors::open(folder_.path("c"));
+  const NamedArray moment = *saved.find("tile.moment1");
+  std::vector<NamedArray> parameters;
+  for (const NamedArray& tensor : saved.tensors())
+    if (tensor.name != moment.name) parameters.push_back(tensor);
+  std::vector<std::byte> twice(moment.data.begin(), moment.data.end());
+  twice.insert(twice.end(), moment.data.begin(), moment.data.end());
+  const auto write = [&](const std::string& name, const std::vector<std::string>& states) {
+    std::vector<NamedArray> tensors = parameters;
+    std::vector<int64_t> shape = moment.shape;
+    if (states.size() > 1) shape.insert(shape.begin(), 2);
+    for (const std::string& state : states)
+      tensors.push_back(
+          {state, moment.type, shape, states.size() > 1 ? std::span<const std::byte>(twice) : moment.data});
+    write_checkpoint(folder_.path(name), tensors, states, *saved.manifest());
+  };
+  write("sgd", {"tile.momentum"});
+  const std::string anew =
+      " with another `checkpoint.dir` begins with its parameters, and with all else anew\n"
+      "`checkpoint.resume=never` with another `checkpoint.dir` begins anew";
+  EXPECT_EQ(run(2, 1, "d", "train.steps=4 checkpoint.resume=" + folder_.path("sgd")).failure,
+            "`sgd` does not fit the program:\n"
+            "  `tile.moment1` is not in the file\n"
+            "  `tile.momentum` is in the file, but not in the program\n"
+            "`checkpoint.resume=never train.params=sgd`" +
+                anew);
+  write("apart", {"tile.replica", "tile.replica.moment1"});
+  EXPECT_EQ(run(2, 1, "d", "train.steps=4 checkpoint.resume=" + folder_.path("apart")).failure,
+            "`apart` does not fit the program: it is of 2 replicas that train apart, the program of one model:\n"
+            "  `tile.moment1` is not in the file\n"
+            "  `tile.replica` is in the file, but not in the program\n"
+            "  `tile.replica.moment1` is in the file, but not in the program\n"
+            "`checkpoint.resume=never train.params=apart`" +
+                anew);
+  const std::string rest = "train.steps=2 checkpoint.resume=never train.params=";
+  const Ran from_apart = run(2, 1, "e", rest + folder_.path("apart")),
+            from_c = run(1, 1, "f", rest + folder_.path("c"));
+  EXPECT_EQ(from_apart.code, 0) << from_apart.failure;
+  EXPECT_EQ(from_apart.losses, from_c.losses);
+  EXPECT_NE(from_apart.losses, run(1, 1, "g", "train.steps=2").losses);
+}
+
 TEST_F(ResumeTest, DamagedNumbersAreNoticed) {
   run(2, 2, "c", "train.steps=2");
   for (const char* name : {"model-00001-of-00001.safetensors", "optimizer-00001-of-00001.safetensors"}) {

@@ -200,6 +200,46 @@ TEST(Flight, ThePostmortemSaysWhereToLook) {
   }
 }
 
+TEST(Flight, OthersThanThoseOfFurtherRanksStay) {
+  const TestFolder folder;
+  for (const int rank : {0, 1, 2, 3}) {
+    FlightRecorder recorder(folder.path(""), rank, 4, info_of_two_sites());
+    recorder.finish("");
+  }
+  folder.write("flight/rank-notes", "");
+  drop_further_flights(folder.path(""), 2);
+  for (const int rank : {0, 1, 2, 3})
+    EXPECT_EQ(read_flight(flight_path(folder.path(""), rank)).has_value(), rank < 2) << rank;
+  EXPECT_EQ(folder.read("flight/rank-notes"), "");
+  EXPECT_THAT(postmortem(folder.path("")), testing::Not(HasSubstr("\nrank 2 (pid ")));
+}
+
+// A run of two ranks that goes on with one, in the folder that it had.
+TEST(Flight, RanksThatARunHasNoMoreAreGone) {
+  const TestFolder folder;
+  std::vector<uint8_t> values(30, 1);
+  folder.write("x.bin", values);
+  const auto train_on = [&](int ranks, const std::string& steps) {
+    const RunFile run = parse_run_file("run.yaml",
+                                       "data: { x: {file: x.bin, type: u8} }\ncheckpoint: { dir: '" + folder.path("c") +
+                                           "' }\ntrain: { steps: " + steps + " }\n",
+                                       folder.path(""));
+    launch_threads(ranks, [&](Rank& rank) {
+      FitMean program(ranks);
+      DriverOptions options{std::fopen("/dev/null", "w"), Color::never};
+      options.run_folder = folder.path("r");
+      const int code = train(rank, program, run, options);
+      std::fclose(options.out);
+      return code;
+    });
+  };
+  train_on(2, "2");
+  EXPECT_THAT(postmortem(folder.path("r")), HasSubstr("\nrank 1 (pid "));
+  train_on(1, "4");
+  EXPECT_THAT(postmortem(folder.path("r")), testing::AllOf(HasSubstr("\nrank 0 (pid "), HasSubstr(", step 4: "),
+                                                           testing::Not(HasSubstr("\nrank 1 (pid "))));
+}
+
 TEST(Flight, ARunRecordsItsRanks) {
   const TestFolder folder;
   std::vector<uint8_t> values(30, 1);

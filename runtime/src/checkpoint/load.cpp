@@ -12,6 +12,7 @@
 #include "checkpoint/writer.h"
 #include "files/elements.h"
 #include "meshrt/failure.h"
+#include "meshrt/optimizer_names.h"
 #include "meshrt/path_pattern.h"
 #include "system/suggest.h"
 
@@ -60,7 +61,7 @@ class Matcher {
         unmatched.fresh.push_back(tensor.name);
         continue;
       }
-      if (!pieces.misfit.empty()) wrong_.push_back(pieces.misfit), ++misfits_;
+      if (!pieces.misfit.empty()) add_wrong(pieces.misfit, tensor.role == Role::parameter), ++misfits_;
       std::vector<std::string>& missing = may_lack(tensor)    ? unmatched.states
                                           : may_begin(tensor) ? unmatched.begun
                                                               : unmatched.missing;
@@ -69,18 +70,19 @@ class Matcher {
     }
     for (const std::string& pattern : options_.fresh)
       if (std::ranges::none_of(names, [&](const std::string& name) { return path_matches(pattern, name); }))
-        wrong_.push_back(fmt::format("`{}` names no parameter: {}", pattern, suggestion(pattern, names, "tensors")));
+        add_wrong(fmt::format("`{}` names no parameter: {}", pattern, suggestion(pattern, names, "tensors")));
     for (const std::string& left : options_.names.tensors())
       if (std::ranges::find(names, left) == names.end())
-        wrong_.push_back(
+        add_wrong(
             fmt::format("the map names `{}`, which the program lacks: {}", left, suggestion(left, names, "tensors")));
     for (const NamedArray& array : saved_.tensors())
       if (!expected_.contains(array.name) && (options_.what == Loaded::run || !saved_.of_optimizer(array.name)))
         (may_cease(array.name) ? unmatched.ceased : unmatched.unexpected).push_back(array.name);
     if (!options_.partial) {
-      for (const std::string& name : unmatched.missing) wrong_.push_back(fmt::format("`{}` is not in the file", name));
+      for (const std::string& name : unmatched.missing)
+        add_wrong(fmt::format("`{}` is not in the file", name), is_parameter(name));
       for (const std::string& name : options_.what == Loaded::model ? std::vector<std::string>{} : unmatched.unexpected)
-        wrong_.push_back(fmt::format("`{}` is in the file, but not in the program", name));
+        add_wrong(fmt::format("`{}` is in the file, but not in the program", name), !saved_.of_optimizer(name));
     }
     missing_ = !options_.partial && !unmatched.missing.empty();
     if (!wrong_.empty()) refuse();
@@ -111,6 +113,16 @@ class Matcher {
            });
   }
 
+  bool is_parameter(const std::string& name) const {
+    return std::ranges::any_of(
+        tensors_, [&](const Tensor& tensor) { return tensor.role == Role::parameter && tensor.name == name; });
+  }
+
+  void add_wrong(std::string text, bool of_parameters = true) {
+    wrong_.push_back(std::move(text));
+    parameters_fit_ = parameters_fit_ && !of_parameters;
+  }
+
   [[noreturn]] void refuse() const {
     constexpr size_t shown = 12;  // of a wholly different model all tensors are wrong
     std::string lines;
@@ -119,8 +131,37 @@ class Matcher {
     if (missing_ && options_.what != Loaded::run)
       lines += fmt::format("\n`{}` names parameters that begin as the spec says, by paths or patterns",
                            options_.what == Loaded::model ? "--fresh" : "train.fresh");
-    if (misfits_ == wrong_.size()) lines += other_sizes();
-    throw Failure(Cause::data, fmt::format("`{}` does not fit the program:{}", saved_.path(), lines));
+    const std::string replicas = options_.what == Loaded::run ? other_replicas() : "";
+    if (misfits_ == wrong_.size() && replicas.empty()) lines += other_sizes();
+    if (options_.what == Loaded::run && parameters_fit_)
+      lines += fmt::format(
+          "\n`checkpoint.resume=never train.params={}` with another `checkpoint.dir` begins with its parameters, and "
+          "with all else anew",
+          saved_.path());
+    throw Failure(Cause::data, fmt::format("`{}` does not fit the program{}:{}", saved_.path(), replicas, lines));
+  }
+
+  /// Where the file is of replicas that train apart and the program of none, of others, or the other way round.
+  std::string other_replicas() const {
+    int64_t written = 0, own = 0;
+    for (const NamedArray& array : saved_.tensors())
+      if (saved_.of_optimizer(array.name) && is_of_replicas(array.name) && !array.shape.empty())
+        written = array.shape[0];
+    for (const Tensor& tensor : tensors_)
+      if (tensor.role == Role::optimizer && is_of_replicas(tensor.name) && !tensor.dims.empty())
+        own = tensor.dims[0].size;
+    if (written == own) return "";
+    const auto text = [](int64_t count) {
+      return count == 0 ? std::string("one model") : fmt::format("{} replicas that train apart", count);
+    };
+    const bool both = written != 0 && own != 0;
+    return fmt::format(": it is of {}, the program of {}", text(written), both ? std::to_string(own) : text(own));
+  }
+
+  /// Whether it is what replicas have of a parameter.
+  bool is_of_replicas(const std::string& name) const {
+    const std::string_view suffix = replica_suffix;
+    return name.ends_with(suffix) && is_parameter(name.substr(0, name.size() - suffix.size()));
   }
 
   /// How the same model was compiled for the file, where it differs in sizes of dims alone.
@@ -147,8 +188,9 @@ class Matcher {
   void compare(Tensor& tensor, const std::vector<const NamedArray*>& arrays) {
     const NamedArray& array = *arrays[0];
     if (is_float(array.type) != is_float(tensor.type))
-      wrong_.push_back(fmt::format("`{}` is {} in the file and {} in the program", array.name, name_of(array.type),
-                                   name_of(tensor.type)));
+      add_wrong(fmt::format("`{}` is {} in the file and {} in the program", array.name, name_of(array.type),
+                            name_of(tensor.type)),
+                tensor.role == Role::parameter);
     else matches_.push_back({&tensor, arrays});
   }
 
@@ -160,6 +202,7 @@ class Matcher {
   std::vector<std::string> wrong_;
   size_t misfits_ = 0;  // of what is wrong
   bool missing_ = false;
+  bool parameters_fit_ = true;  // whatever else is wrong
 };
 
 void read_part(const Match& match, const std::string& path) {

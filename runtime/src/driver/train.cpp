@@ -15,6 +15,7 @@
 #include "driver/model_files.h"
 #include "driver/outputs.h"
 #include "driver/same_job.h"
+#include "driver/skipped_steps.h"
 #include "driver/start.h"
 #include "driver/validator.h"
 #include "driver/watched.h"
@@ -245,6 +246,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
     checkpoints.last(moment);  // of a run that ends early, or began at its last step
   };
   report.watch(go);
+  const std::string skipped = skipped_steps(rank, program, moment.step);
   if (log && !stopped.empty())
     log->note(fmt::format("{} has ended the run after step {} of {}", stopped, moment.step, steps));
   if (log && moment.step < steps && moment.step > began && !judge.verdict().empty())
@@ -252,6 +254,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
   if (log && outer != nullptr && moment.step % outer->after_steps != 0)
     log->note(fmt::format("the parameters are those of step {}: the replicas have not met since",
                           moment.step / outer->after_steps * outer->after_steps));
+  if (log && !skipped.empty()) log->note(skipped);
   if (log) log->summary();
   const auto is_parameter = [](const Tensor& tensor) { return tensor.role == Role::parameter; };
   if (log && std::ranges::any_of(program.tensors(), is_parameter))

@@ -5,10 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <string_view>
+#include <vector>
 
 #include "report/flight_place.h"
 #include "system/descriptor.h"
@@ -38,6 +41,23 @@ FlightFile* map_file(const std::string& path) {
 
 std::string flight_path(const std::string& folder, int rank) {
   return (std::filesystem::path(folder) / "flight" / fmt::format("rank-{:04}", rank)).string();
+}
+
+void drop_further_flights(const std::string& folder, int ranks) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> further;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry :
+       fs::directory_iterator(fs::path(flight_path(folder, 0)).parent_path(), ignored)) {
+    const std::string name = entry.path().filename().string();
+    constexpr std::string_view prefix = "rank-";
+    if (!name.starts_with(prefix)) continue;
+    int rank = 0;
+    const char *begin = name.data() + prefix.size(), *end = name.data() + name.size();
+    if (std::from_chars(begin, end, rank).ptr == end && begin != end && rank >= ranks)
+      further.push_back(entry.path().string());
+  }
+  for (const std::string& path : further) drop_flight(path);
 }
 
 FlightRecorder*& FlightRecorder::current() {

@@ -88,4 +88,7 @@ class FlightRecorder {
 /// "runs/gpt-0001/flight/rank-0003"
 std::string flight_path(const std::string& folder, int rank);
 
+/// Removes from the folder of a run of so many ranks what an earlier run in it has left of further ones.
+void drop_further_flights(const std::string& folder, int ranks);
+
 }  // namespace meshrt

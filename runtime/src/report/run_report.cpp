@@ -40,6 +40,7 @@ std::string RunReport::make_folder(const RunFile& run, const DriverOptions& opti
       if (const std::string earlier = resumed_ == 0 ? set_aside_earlier(folder, options.program_folder) : "";
           !earlier.empty())
         set_aside_ = fmt::format("what an earlier run has left in {} is in {} now", folder, earlier);
+      drop_further_flights(folder, rank_.ranks());
       describe_run(folder, options.program_folder, run, resumed_ > 0);
     }
   }
