@@ -193,7 +193,8 @@ void Placer::loop(NodeId id) {
   for (auto& carry : op.carries) {
     if (adding_up_.count(carry.entering)) continue;
     Placement begins = carry_placement(carry);
-    begins.at = must_lie(id);
+    // What micro-batches give that does not add up, as an extreme, lies at the stage that makes it.
+    begins.at = must_lie(stages_.is_pipeline(op) ? graph_.value(carry.leaving).producer : id);
     Placement lies = begins, ends = begins;
     if (stages_.is_divided(op)) {  // it goes from stage to stage
       begins.at = {stages_.end(op, false)};

@@ -11,17 +11,23 @@
 
 namespace mesh {
 
+/// Of those who have what a divided loop's carry begins with, the stage where it does.
+Lowering::Place Lowering::beginning(const LoopOp& op, Place of) const {
+  const Where first = stages_.end(op, false);
+  std::erase_if(of.at, [&](const Where& one) { return one.axis == first.axis; });
+  of.at.insert(std::ranges::upper_bound(of.at, first.axis, {}, &Where::axis), first);
+  const StageRange among = stages_.range(op);
+  const auto ranks = static_cast<int32_t>(sharded_.layout.pipeline.lists.ranks.size());
+  if (stage_) of.stage = {stage_, (op.reverse ? among.last : among.first) / ranks};
+  return of;
+}
+
 /// The buffer of a carry, holding its initial value: of what stages hand on at the stage where it begins. Into others
-/// it comes.
+/// it comes, also where these have the initial value for what they make of it besides.
 Access Lowering::enter(const LoopOp& op, const LoopOp::Carry& carry) {
-  at_ = where(carry.initial);
-  const bool comes_in = at_.at.empty() && is_handed_on(op, carry);
-  if (comes_in) {
-    at_.at = {stages_.end(op, false)};
-    const StageRange among = stages_.range(op);
-    const auto ranks = static_cast<int32_t>(sharded_.layout.pipeline.lists.ranks.size());
-    if (stage_) at_.stage = {stage_, (op.reverse ? among.last : among.first) / ranks};
-  }
+  const Place all = where(carry.initial);
+  at_ = is_handed_on(op, carry) ? beginning(op, all) : all;
+  const bool comes_in = at_ != all;
   Access initial = in_memory(carry.initial);
   // A loop within another begins anew in each turn of that: what was made outside is needed again.
   const bool made_beside = graph_.value(carry.initial).body == graph_.value(carry.result).body;

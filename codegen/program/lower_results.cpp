@@ -32,6 +32,7 @@ BufferId Lowering::output_buffer(ValueId value, const std::string& name) {
 
 void Lowering::add_to(ValueId value, BufferId to, Reduce reduce) {
   node_ = &graph_.node(graph_.value(value).producer);
+  at_ = where(value);  // as a sum that lies at a pipeline's last stage
   const MapFunction join = reduce == Reduce::sum   ? MapFunction::add
                            : reduce == Reduce::max ? MapFunction::maximum
                                                    : MapFunction::minimum;
@@ -41,6 +42,7 @@ void Lowering::add_to(ValueId value, BufferId to, Reduce reduce) {
   const int term = convert(pass, scalar(pass, value, {}), program_.buffer(to).type);
   pass.stores.push_back({apply(pass, join, {so_far, term}, program_.buffer(to).type), Access{to, {}}});
   emit(Nest{{}, {std::move(pass)}, {}});
+  at_ = {};
 }
 
 BufferId Lowering::count_to(const std::string& name, Span span) {

@@ -76,6 +76,7 @@ class Lowering {
   struct Place {
     std::vector<Where> at;  // none: all ranks
     std::optional<StageUnderWay> stage = {};
+    bool operator==(const Place&) const = default;
   };
   bool is_of_each_stage(ValueId) const;
   Place where(ValueId) const;
@@ -164,6 +165,7 @@ class Lowering {
     bool argument;  // what is collected is there before the body begins
   };
   void lower_loop(const Node&);
+  Place beginning(const LoopOp&, Place of) const;
   Access enter(const LoopOp&, const LoopOp::Carry&);
   bool is_handed_on(const LoopOp&, const LoopOp::Carry&) const;
   void leave(const LoopOp&, const std::vector<Access>& carries, const std::function<bool(Part)>& of);

@@ -1,5 +1,5 @@
 """Emitted pipelines: one to four stages a rank or several, with data and model parallelism, six schedules: the same loss as threads, over the arena and over UCX, bit by bit, and
-one rank's curve and parameters; cells of a grid of schedules and remats (pipeline_cells.py); checkpoints of four stages on fewer; a rank that is killed or stopped at an action of its row; and
+one rank's curve and parameters; cells of a grid of schedules and remats (pipeline_cells.py); what is read at both ends (pipeline_around.py); checkpoints of four stages on fewer; a rank that is killed or stopped at an action of its row; and
 what is claimed in numbers (pipeline_claims.py)."""
 import json
 import os
@@ -11,6 +11,7 @@ import time
 import numpy as np
 
 from checkpoints import same
+import pipeline_around as around
 import pipeline_cells as cells
 import pipeline_claims as claims
 from common import TOP, Report, json_lines, meshc, scratch, sets
@@ -270,6 +271,8 @@ def run(small):
         bench = Bench(folder)
         report.attempt("grid", action(cells.check_grid, folder, 110 if small else 1))
         report.attempt("cells emitted", action(cells.check_emitted, folder, *((1, 1) if small else (60, 20))))
+        report.attempt("around the layers", action(around.check_schedules, [2] if small else [1, 2, 3, 4]))
+        report.attempt("around the layers, emitted", action(around.check_emitted, folder, *((["Divided"], ["turns", "vee"]) if small else (around.MODELS, ["turns", "inter", "half", "vee"]))))
         report.attempt("layouts", action(check_layouts, bench, 8, LAYOUTS[1:8:2] if small else LAYOUTS))
         report.attempt("checkpoints", action(check_checkpoints, bench))
         report.attempt("tied", action(check_tied, folder))

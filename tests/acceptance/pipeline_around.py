@@ -1,0 +1,58 @@
+"""Pipelines whose models read inputs, and what is made of them, in front of their layers and behind them, and divide by sums of inputs: under every schedule values and gradients
+of a step, and metrics of an evaluation, are those of one rank; emitted programs have one rank's losses and validations."""
+import os
+import re
+
+import numpy as np
+
+from common import TOP, json_lines, meshc
+from common import run as execute
+
+SEED = 20261128
+SPEC = f"{TOP}/tests/emit/specs/around.mesh"
+MODELS = ["Divided", "Added", "Input", "Made"]
+LAYOUTS = ["fill", "turns", "eager", "inter", "breadth", "circle", "half", "ahead", "sent", "vee", "room", "again"]
+STEPS = 6
+
+
+def check_schedules(report, ranks):
+    for model in MODELS:
+        for layout, mesh in [*((layout, f"pipe={count}") for count in ranks for layout in LAYOUTS), ("both", "data=2,pipe=2")]:
+            said = execute(meshc(), "verify", SPEC, "--model", model, "--layout", layout, "--mesh", mesh, "--precision", "f64", "--bound", "1e-9", code=None)
+            good = re.search(r"evaluated loss .* equal\n", said.stdout) and re.search(r"all \d+ values are equal", said.stdout)
+            report.true(f"{model}, layout {layout}, {mesh}: a step and an evaluation of one rank", good, "" if good else said.stdout[-300:] + said.stderr[-300:])
+
+
+def write_data(folder, model):
+    """Samples, of which those of a validation weigh unlike others and do not fill its last batch."""
+    random = np.random.default_rng(SEED)
+    inputs = {"x": (6,), "weight": ()} if model in ("Divided", "Added") else {"x": (6,)}
+    for name, shape in inputs.items():
+        for part, samples in (("train", 8 * STEPS), ("seen", 20)):
+            np.save(f"{folder}/{part}_{name}.npy", random.uniform(0.5, 2, (samples, *shape)).astype(np.float32))
+    files = {part: ", ".join(f"{name}: {{file: {part}_{name}.npy}}" for name in inputs) for part in ("train", "seen")}
+    with open(f"{folder}/run.yaml", "w") as file:
+        file.write(f"data: {{ {files['train']} }}\nvalidation: {{ {files['seen']}, every: 2 }}\ntrain: {{ steps: {STEPS} }}\nlog: {{ every: 1 }}\n")
+
+
+def trained(folder, model, layout, mesh, ranks):
+    """Losses of the steps, and all metrics of the validations."""
+    out = f"{folder}/{layout}-{ranks}"
+    execute(meshc(), "build", SPEC, f"{folder}/run.yaml", "--model", model, "--layout", layout, "--mesh", mesh, "--precision", "f64", "-o", out)
+    execute(f"{out}/around", "-n", ranks, f"{folder}/run.yaml", f"log.jsonl={out}/log.jsonl")
+    lines = [line for line in json_lines(f"{out}/log.jsonl") if "step" in line]
+    return [line["loss"] for line in lines if "loss" in line], [number for line in lines for _, number in sorted(line.get("validation", {}).items())]
+
+
+def check_emitted(report, folder, models, layouts):
+    for model in models:
+        own = f"{folder}/around-{model}"
+        os.mkdir(own)
+        write_data(own, model)
+        losses, seen = trained(own, model, "fill", "pipe=1", 1)
+        report.true(f"{model}: one rank has losses and validations", len(losses) == STEPS and len(seen) >= 3, (losses, seen))
+        for layout in layouts:
+            found = trained(own, model, layout, "pipe=2", 2)
+            for name, wanted, numbers in (("losses", losses, found[0]), ("validations", seen, found[1])):
+                apart = np.max(np.abs(np.array(numbers) - wanted) / np.abs(wanted)) if len(numbers) == len(wanted) else np.inf
+                report.check(f"{model}, layout {layout}, emitted: {name} of {STEPS} steps against one rank, relative", float(f"{apart:.1e}"), 1e-9)

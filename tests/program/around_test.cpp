@@ -1,0 +1,65 @@
+// Pipelines whose models read inputs, and what is made of them, in front of their layers and behind them.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/program/as_one_rank.h"
+#include "tests/program/compiled.h"
+#include "tests/program/numbers.h"
+
+namespace mesh {
+namespace {
+
+using tests::compiled;
+
+constexpr const char* schedules[] = {"fill", "turns", "eager", "inter", "breadth", "circle",
+                                     "half", "ahead", "sent",  "vee",   "room",    "again"};
+
+CompileRequest around(const char* model, const char* layout, std::map<std::string, int64_t> mesh) {
+  CompileRequest request;
+  request.files = {AROUND};
+  request.precision = "f64";
+  request.model = model;
+  request.layout = layout;
+  request.mesh = std::move(mesh);
+  return request;
+}
+
+/// One rank's numbers, of steps and of an evaluation of two batches.
+void expect_as_one_rank(const char* model, const std::vector<std::string>& wanted) {
+  CompileRequest alone = around(model, "", {});
+  alone.one_rank = true;
+  const std::vector<double> expected = tests::evaluate(compiled(alone).program, 2);
+  const auto expect = [&](CompileRequest request, const std::string& what) {
+    const std::vector<double> found = tests::evaluate(compiled(request).program, 2);
+    ASSERT_EQ(found.size(), expected.size()) << what;
+    for (size_t i = 0; i < found.size(); ++i)
+      EXPECT_NEAR(found[i], expected[i], 1e-12 * std::abs(expected[i])) << what << ", metric " << i;
+    request.wanted = wanted;
+    tests::expect_as_one_rank(request, what);
+  };
+  for (const int64_t ranks : {1, 2, 3, 4})
+    for (const char* layout : schedules)
+      expect(around(model, layout, {{"pipe", ranks}}), fmt::format("{}, {} of {}", model, layout, ranks));
+  expect(around(model, "both", {{"data", 2}, {"pipe", 2}}), fmt::format("{} with the batch split", model));
+}
+
+/// A stage adds up what it alone has of an evaluation, and makes metrics of that in the end; extremes too.
+TEST(Around, sums_of_inputs_alone) {
+  expect_as_one_rank("Divided", {"h", "grad(layer.turn.w)"});
+  expect_as_one_rank("Added", {"h", "grad(layer.turn.w)"});
+}
+
+/// In a V both ends of the layers are at one rank: what its first stage begins with does not come into its last one.
+TEST(Around, values_of_both_ends) {
+  expect_as_one_rank("Input", {"h", "grad(layer.turn.w)"});
+  expect_as_one_rank("Made", {"size", "first", "h", "grad(front)", "grad(layer.turn.w)"});
+}
+
+}  // namespace
+}  // namespace mesh
