@@ -1,6 +1,7 @@
 #include "codegen/commands/explain_value.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -22,6 +23,22 @@
 namespace mesh {
 namespace {
 
+/// Of what an op computes on the way that it is no value of the program; what to look at instead are the values around.
+std::string within_text(const Graph& graph, const std::string& name, const Value& made) {
+  const Node& node = graph.node(made.producer);
+  std::vector<std::string> around;
+  const auto add = [&](const std::string& one) {
+    const std::string quoted = "`" + one + "`";
+    if (graph.names.contains(one) && std::ranges::find(around, quoted) == around.end()) around.push_back(quoted);
+  };
+  for (const ValueId input : node.inputs) add(graph.value(input).name);
+  add(made.name);
+  return fmt::format(
+      "`{}` is part of `{}`{}, which computes it bit by bit and stores it nowhere{}; `meshc fetch` shows its numbers",
+      name, simple_name(node.op), node.scope.empty() ? "" : fmt::format(" in `{}`", node.scope),
+      around.empty() ? "" : fmt::format(": look at {}", fmt::join(around, ", ")));
+}
+
 ValueId value_called(const Graph& graph, const std::string& name) {
   std::vector<std::string> known;
   for (const Stored& stored : graph.stored) {
@@ -29,6 +46,9 @@ ValueId value_called(const Graph& graph, const std::string& name) {
     known.push_back(stored.path);
   }
   if (const auto found = graph.names.find(name); found != graph.names.end()) return found->second;
+  for (const Value& made : graph.values)
+    if (std::ranges::find(made.inner_names, name) != made.inner_names.end())
+      throw UsageError(within_text(graph, name, made));
   for (const auto& [other, value] : graph.names) known.push_back(other);
   const auto near = did_you_mean(name, known);
   throw UsageError(fmt::format("no value of model `{}` is called `{}`{}", graph.model, name,
