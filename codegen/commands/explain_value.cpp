@@ -12,6 +12,7 @@
 #include "codegen/commands/tiles.h"
 #include "codegen/commands/why_split.h"
 #include "codegen/elaborate/declarations.h"
+#include "codegen/graph/op.h"
 #include "codegen/graph/print_graph.h"
 #include "codegen/graph/value_names.h"
 #include "codegen/program/exposed.h"
@@ -23,18 +24,18 @@
 namespace mesh {
 namespace {
 
-/// Of what an op computes on the way that it is no value of the program; what to look at instead are the values around.
+/// Of what an op computes on the way, so that it is no value of the program: what to look at are the values around.
 std::string within_text(const Graph& graph, const std::string& name, const Value& made) {
   const Node& node = graph.node(made.producer);
   std::vector<std::string> around;
-  const auto add = [&](const std::string& one) {
-    const std::string quoted = "`" + one + "`";
-    if (graph.names.contains(one) && std::ranges::find(around, quoted) == around.end()) around.push_back(quoted);
+  const auto add = [&](const Value& value) {  // by the name that it was bound to last
+    const std::string& known = value.other_names.empty() ? value.name : value.other_names.back();
+    if (graph.names.contains(known)) around.push_back("`" + known + "`");
   };
-  for (const ValueId input : node.inputs) add(graph.value(input).name);
-  add(made.name);
+  for (const ValueId input : node.inputs) add(graph.value(input));
+  add(made);
   return fmt::format(
-      "`{}` is part of `{}`{}, which computes it bit by bit and stores it nowhere{}; `meshc fetch` shows its numbers",
+      "`{}` is part of `{}`{}, which computes it part by part and stores it nowhere{}; `meshc fetch` shows its numbers",
       name, simple_name(node.op), node.scope.empty() ? "" : fmt::format(" in `{}`", node.scope),
       around.empty() ? "" : fmt::format(": look at {}", fmt::join(around, ", ")));
 }

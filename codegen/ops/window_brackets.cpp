@@ -249,11 +249,11 @@ std::optional<WindowBrackets> window_brackets(Elaboration& e, const CallSite& si
     }
     Sizes checked{e, item, *window, *around};
     if (around->kind == Padding::Kind::same) checked.set_same();
-    good = is_new(e, brackets, *window, item.span) && good;
+    if (is_new(e, brackets, *window, item.span)) all.push_back(checked);
+    else good = false;
     checked.window.before = checked.padding.before;
     brackets.windows.push_back(checked.window);
     brackets.spans.push_back(item.span);
-    all.push_back(checked);
   }
   for (const Sizes& one : all) good = one.check(to_wide, all) && good;
   const size_t most = meshrt::WindowDims{}.size();
