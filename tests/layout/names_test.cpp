@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "codegen/compile.h"
+#include "codegen/gradient/computed_again.h"
 #include "codegen/layout/predict.h"
 
 namespace mesh {
@@ -13,7 +14,7 @@ namespace {
 using MovedValue = std::tuple<std::string, std::string, CollectiveKind, int64_t, int64_t>;
 
 struct Outcome {
-  std::vector<MovedValue> sent;          // phase, value, kind, bytes, executions
+  std::vector<MovedValue> sent;    // phase, value, kind, bytes, executions
   std::vector<std::string> codes;  // of what is reported
 };
 
@@ -62,6 +63,21 @@ TEST(Names, RulesUnderTwoNamesOfOneValueContradictEachOther) {
 
 TEST(Names, ABudgetKnowsAValueByEachName) {
   EXPECT_EQ(outcome("Block", "within_budget").codes, std::vector<std::string>{"E0417"});
+}
+
+TEST(Names, WhatIsComputedAgainIsFoundByEachName) {
+  CompileRequest request;
+  request.files = {NAMES};
+  request.model = "Turns";
+  request.layout = "plain";
+  SourceMap sources;
+  DiagnosticSink sink;
+  const std::optional<Compiled> compiled = compile(request, sources, sink);
+  ASSERT_TRUE(compiled);
+  const std::set<NodeId> of_block = makers_of(compiled->sharded().graph, {"layer.scale"}),
+                         of_value = makers_of(compiled->sharded().graph, {"layer.q"});
+  EXPECT_FALSE(of_value.empty());
+  EXPECT_TRUE(std::ranges::includes(of_block, of_value));
 }
 
 }  // namespace
