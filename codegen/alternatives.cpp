@@ -13,18 +13,21 @@
 namespace mesh {
 namespace {
 
-constexpr size_t most_diagnostics = 4;  // that are looked at: each takes two compilations
+constexpr size_t most_diagnostics = 4;  // that are looked at: each takes a compilation for each of its alternatives
 
 struct Priced {
   std::string rule;
   StepCost cost;
 };
 
-/// The rule with the attributes of that in whose place it stands.
-std::string with_attributes(std::string rule, std::string_view old) {
-  if (const size_t brace = old.find('{'); brace != std::string_view::npos)
-    rule += fmt::format(" {}", old.substr(brace));
-  return rule;
+/// The rule, or each of the rules, with the attributes of that in whose place it stands.
+std::string with_attributes(std::string rules, std::string_view old) {
+  const size_t brace = old.find('{');
+  if (brace == std::string_view::npos) return rules;
+  const std::string attributes = fmt::format(" {}", old.substr(brace));
+  for (size_t at = rules.find(';'); at != std::string::npos; at = rules.find(';', at + attributes.size() + 1))
+    rules.insert(at, attributes);
+  return rules + attributes;
 }
 
 std::vector<Priced> priced(const CompileRequest& request, const SourceMap& sources, const DiagnosticSink& levels,

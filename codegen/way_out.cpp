@@ -153,7 +153,8 @@ void add_rules(const Compiled& compiled, const PlannedCollective& culprit, Write
       if (was_split == is_split && was_split) continue;
       const std::string rule = was_split ? fmt::format("{} -> none", name)
                                          : fmt::format("{} -> {}", name, sharded.layout.mesh.axes[axis].name);
-      if (!culprit.path.empty()) writer.add(fmt::format("tensor {} {{ {} }}", culprit.path, rule));
+      if (const std::string& path = culprit.paths.path; !path.empty())
+        writer.add(fmt::format("tensor {} {{ {} }}", path, rule));
       for (const std::string& scope : scopes_of(culprit.of)) {
         writer.add(fmt::format("{} {{ {} }}", scope, rule));
         if (!was_split) writer.add(fmt::format("{} {{ {}{} }}", scope, rule, unless(graph, sharded.layout, axis)));

@@ -1,6 +1,7 @@
 #include "codegen/commands/explain_value.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -11,6 +12,7 @@
 #include "codegen/commands/tiles.h"
 #include "codegen/commands/why_split.h"
 #include "codegen/elaborate/declarations.h"
+#include "codegen/graph/op.h"
 #include "codegen/graph/print_graph.h"
 #include "codegen/graph/value_names.h"
 #include "codegen/program/exposed.h"
@@ -22,6 +24,22 @@
 namespace mesh {
 namespace {
 
+/// Of what an op computes on the way, so that it is no value of the program: what to look at are the values around.
+std::string within_text(const Graph& graph, const std::string& name, const Value& made) {
+  const Node& node = graph.node(made.producer);
+  std::vector<std::string> around;
+  const auto add = [&](const Value& value) {  // by the name that it was bound to last
+    const std::string& known = value.other_names.empty() ? value.name : value.other_names.back();
+    if (graph.names.contains(known)) around.push_back("`" + known + "`");
+  };
+  for (const ValueId input : node.inputs) add(graph.value(input));
+  add(made);
+  return fmt::format(
+      "`{}` is part of `{}`{}, which computes it part by part and stores it nowhere{}; `meshc fetch` shows its numbers",
+      name, simple_name(node.op), node.scope.empty() ? "" : fmt::format(" in `{}`", node.scope),
+      around.empty() ? "" : fmt::format(": look at {}", fmt::join(around, ", ")));
+}
+
 ValueId value_called(const Graph& graph, const std::string& name) {
   std::vector<std::string> known;
   for (const Stored& stored : graph.stored) {
@@ -29,6 +47,9 @@ ValueId value_called(const Graph& graph, const std::string& name) {
     known.push_back(stored.path);
   }
   if (const auto found = graph.names.find(name); found != graph.names.end()) return found->second;
+  for (const Value& made : graph.values)
+    if (std::ranges::find(made.inner_names, name) != made.inner_names.end())
+      throw UsageError(within_text(graph, name, made));
   for (const auto& [other, value] : graph.names) known.push_back(other);
   const auto near = did_you_mean(name, known);
   throw UsageError(fmt::format("no value of model `{}` is called `{}`{}", graph.model, name,

@@ -74,7 +74,8 @@ void record_name(Elaboration& e, const std::string& path, const Term& term) {
   const ValueId value = term.is_tensor() ? term.value : kept;
   if (!value) return;
   Value& named = e.graph.value(value);
-  if (named.name.empty() && named.body == e.build.body) named.name = path;
+  const bool stored = e.tables.stored.contains(path);  // which has a tensor of its own, whatever becomes its next value
+  if (!stored && (!named.name.empty() || named.body == e.build.body)) named.add_name(path);
   e.graph.names[path] = value;
 }
 

@@ -6,7 +6,8 @@
 
 namespace mesh::elaboration {
 
-/// `path` means this term from now on. The value takes the name if it has none; a wanted one is kept for Graph::wanted.
+/// `path` means this term from now on. The value takes the name, in front of others if it has none; a wanted one is
+/// kept for Graph::wanted.
 void record_name(Elaboration&, const std::string& path, const Term&);
 
 /// Makes the wanted values that lie in the loop's body visible outside, stacked by its dim.

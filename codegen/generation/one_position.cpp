@@ -275,7 +275,7 @@ NodeId OnePositionMaker::again(NodeId producer, const Op& op, const std::vector<
     const Value& original = from_.value(node.results[i]);
     to_.value(result).type.element = original.type.element;  // of a literal and a cast the op does not say them
     to_.value(result).type.index_of = original.type.index_of;
-    to_.value(result).name = original.name;
+    to_.value(result).take_names(original);
     to_.value(result).label = original.label;
   }
   return made;

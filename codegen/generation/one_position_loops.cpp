@@ -38,7 +38,7 @@ void OnePositionMaker::one_turn(NodeId id, const LoopOp& from) {
     GraphBuilder at = build_like(node);
     const ValueId first = at.map(MapFunction::equal, {position(), at.literal(0, Type::i32)});
     const ValueId entering = at.map(MapFunction::where, {first, initial, before});
-    to_.value(entering).name = from_.value(carry.entering).name;
+    to_.value(entering).take_names(from_.value(carry.entering));
     rows_[carry.entering] = wholes_[carry.entering] = entering;
   }
   for (size_t i = 0; i < from.carries.size(); ++i) {
@@ -67,7 +67,7 @@ void OnePositionMaker::every_turn(NodeId id, const LoopOp& from) {
   std::get<LoopOp>(to_.node(made).op).body = body;
   bodies_[from.body] = body;
   const auto argument = [&](ValueId of) {
-    const ValueId value = at.argument(natural_type(of), body, made, from_.value(of).name);
+    const ValueId value = at.argument_called(from_.value(of), natural_type(of), body, made);
     set(of, value);
     return value;
   };
@@ -96,7 +96,7 @@ void OnePositionMaker::every_turn(NodeId id, const LoopOp& from) {
   op.index = index;
   for (size_t i = 0; i < carries.size(); ++i) {
     const ValueId result = from.carries[i].result;
-    carries[i].result = at.argument(to_.type(carries[i].leaving), outer, made, from_.value(result).name);
+    carries[i].result = at.argument_called(from_.value(result), to_.type(carries[i].leaving), outer, made);
     set(result, carries[i].result);
   }
   std::get<LoopOp>(to_.node(made).op).carries = carries;
@@ -104,7 +104,7 @@ void OnePositionMaker::every_turn(NodeId id, const LoopOp& from) {
   for (const auto& [turn, stacked] : collects) {
     ValueType type = to_.type(turn);
     type.dims.insert(type.dims.begin(), from.dim);
-    const ValueId value = at.argument(type, outer, made, from_.value(stacked).name);
+    const ValueId value = at.argument_called(from_.value(stacked), type, outer, made);
     set(stacked, value);
     made_collects.push_back({turn, value});
   }

@@ -143,7 +143,7 @@ class BehindLoops {
         const NodeId maker = graph_.value(stacked.at(turn)).producer;
         GraphBuilder behind = beside(graph_, graph_.node(maker));
         const ValueId made = behind.in_order(stacked.at(turn), graph_.type(collect.stacked).dims);
-        graph_.value(made).name = graph_.value(collect.stacked).name;
+        graph_.value(made).take_names(graph_.value(collect.stacked));
         graph_.value(made).label = graph_.value(collect.stacked).label;
         for_each_use(graph_, [&](ValueId& value) {
           if (value == collect.stacked) value = made;

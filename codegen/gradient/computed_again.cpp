@@ -24,8 +24,11 @@ class Makers {
  private:
   bool is_meant(const Node& node) const {
     return std::ranges::any_of(paths_, [&](const std::string& path) {
-      return lies_under(node.scope, path) ||
-             std::ranges::any_of(node.results, [&](ValueId one) { return lies_under(graph_.value(one).name, path); });
+      const auto lies = [&](const std::string& name) { return lies_under(name, path); };
+      return lies(node.scope) || std::ranges::any_of(node.results, [&](ValueId one) {
+               const Value& value = graph_.value(one);
+               return lies(value.name) || std::ranges::any_of(value.other_names, lies);
+             });
     });
   }
 

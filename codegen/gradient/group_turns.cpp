@@ -49,7 +49,7 @@ class Groups {
   void carry_on(const LoopOp::Carry& carry, LoopOp& groups, LoopOp& within) {
     GraphBuilder build(graph_);
     const ValueId entering =
-        build.argument(graph_.type(carry.entering), groups.body, outer_, graph_.value(carry.entering).name);
+        build.argument_called(graph_.value(carry.entering), graph_.type(carry.entering), groups.body, outer_);
     const ValueId leaving = build.argument(graph_.type(carry.result), groups.body, inner_);
     groups.carries.push_back({carry.initial, entering, leaving, carry.result});
     within.carries.push_back({entering, carry.entering, carry.leaving, leaving});

@@ -107,11 +107,10 @@ class Naming {
     GraphBuilder build(graph_);
     for (const GatheredValue& one : whole_) {
       build.span = graph_.node(graph_.value(*one.wanted).producer).span;
-      const std::string called = graph_.value(*one.wanted).name;
       const auto name = std::ranges::find_if(one.dims, [&](DimId dim) { return bool(micro_name(parts_, dim)); });
       const ValueId merged = build.value(MergeOp{{parts_.time, micro_name(parts_, *name)}, *name}, {one.stacked});
       const ValueId value = build.in_order(merged, one.dims);  // the declared one
-      graph_.value(value).name = called;
+      graph_.value(value).take_names(graph_.value(*one.wanted));
       *one.wanted = value;
     }
   }

@@ -199,7 +199,7 @@ class ByMicroBatches {
     const ValueId initial = outside.broadcast(outside.literal(0, type.element), type.dims);
     graph_.value(initial).type.index_of = type.index_of;
     const ValueId entering = outside.argument(type, turns.body, turns.node);
-    const ValueId result = outside.argument(type, graph_.root(), turns.node, graph_.value(value).name);
+    const ValueId result = outside.argument_called(graph_.value(value), type, graph_.root(), turns.node);
     turns.op.carries.push_back({initial, entering, value, result});
     return result;
   }
@@ -290,7 +290,7 @@ class ByMicroBatches {
       ValueId stacked = wanted;  // an input is whole already
       if (graph_.value(wanted).body != graph_.root()) {
         type.dims.insert(type.dims.begin(), parts_.time);
-        stacked = build.argument(type, graph_.root(), loop_, graph_.value(wanted).name);
+        stacked = build.argument_called(graph_.value(wanted), type, graph_.root(), loop_);
         loop.collects.push_back({wanted, stacked});
       }
       whole_.push_back({&wanted, stacked, dims});

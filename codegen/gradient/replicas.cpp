@@ -88,7 +88,7 @@ class ReplicaLoop {
     op_.body = GraphBuilder(graph_).new_body(loop_);
     for (const auto& [whole, stacked] : stacked_) {
       const Value turn = graph_.value(whole);
-      turn_of_[whole] = GraphBuilder(graph_).argument(turn.type, op_.body, loop_, turn.name);
+      turn_of_[whole] = GraphBuilder(graph_).argument_called(turn, turn.type, op_.body, loop_);
       op_.slices.push_back({stacked, turn_of_[whole]});
     }
   }
@@ -147,7 +147,7 @@ class ReplicaLoop {
     if (!fresh) return known->second;
     ValueType type = graph_.type(value);
     type.dims.insert(type.dims.begin(), parts_.time);
-    known->second = GraphBuilder(graph_).argument(type, graph_.root(), loop_, graph_.value(value).name);
+    known->second = GraphBuilder(graph_).argument_called(graph_.value(value), type, graph_.root(), loop_);
     op_.collects.push_back({value, known->second});
     return known->second;
   }

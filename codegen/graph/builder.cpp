@@ -61,6 +61,13 @@ ValueId GraphBuilder::argument(ValueType type, BodyId in, NodeId loop, std::stri
   return {static_cast<uint32_t>(graph.values.size() - 1)};
 }
 
+ValueId GraphBuilder::argument_called(const Value& as, ValueType type, BodyId in, NodeId loop) {
+  Value made{std::move(type), loop, in, {}};
+  made.take_names(as);
+  graph.values.push_back(std::move(made));
+  return {static_cast<uint32_t>(graph.values.size() - 1)};
+}
+
 ValueId GraphBuilder::literal(double number, Type element) {
   const ValueId id = value(LiteralOp{number}, {});
   graph.value(id).type.element = element;

@@ -36,6 +36,8 @@ class GraphBuilder {
   BodyId new_body(NodeId owner);
   /// A fresh value that no node of `body` produces (a loop's carry.entering, slice.turn, index).
   ValueId argument(ValueType, BodyId, NodeId loop, std::string name = {});
+  /// The same by the names of another value, perhaps of another graph.
+  ValueId argument_called(const Value& as, ValueType, BodyId, NodeId loop);
 
   ValueId literal(double value, Type element);
   ValueId map(MapFunction, std::vector<ValueId> inputs);

@@ -19,7 +19,7 @@ Clone::Clone(GraphBuilder& build, NodeId of, const Outer& outer)
     graph_.node(node_).inputs.push_back(here);
   }
   for (ValueId result : node.results) {
-    const ValueId again = build.argument(graph_.type(result), build.body, node_, graph_.value(result).name);
+    const ValueId again = build.argument_called(graph_.value(result), graph_.type(result), build.body, node_);
     graph_.node(node_).results.push_back(again);
     results_[result] = again;
   }
@@ -30,7 +30,7 @@ void Clone::copy_loop(GraphBuilder& build) {
   body_ = build.new_body(node_);
   LoopOp loop{from.dim, body_, from.reverse, {}, {}, {}, {}};
   const auto argument = [&](ValueId of) {
-    return values_[of] = build.argument(graph_.type(of), body_, node_, graph_.value(of).name);
+    return values_[of] = build.argument_called(graph_.value(of), graph_.type(of), body_, node_);
   };
   for (const auto& c : from.carries) {
     const ValueId initial = outer_(c.initial);
@@ -44,9 +44,10 @@ void Clone::copy_loop(GraphBuilder& build) {
   const std::vector<NodeId> nodes = graph_.body(from.body).nodes;
   for (NodeId id : nodes) copy_inner(id, build.part);
   for (size_t i = 0; i < from.carries.size(); ++i) {
+    const ValueId result = from.carries[i].result;
     loop.carries[i].leaving = inner(from.carries[i].leaving);
-    loop.carries[i].result = results_[from.carries[i].result] = build.argument(
-        graph_.type(from.carries[i].result), build.body, node_, graph_.value(from.carries[i].result).name);
+    loop.carries[i].result = results_[result] =
+        build.argument_called(graph_.value(result), graph_.type(result), build.body, node_);
   }
   graph_.node(node_).op = loop;
   connect_loop(graph_.node(node_));
@@ -78,7 +79,7 @@ ValueId Clone::result(ValueId of) {
   if (collect == from.collects.end()) internal_error("a copied node has no such result");
   const ValueId turn = inner(collect->turn);
   const ValueId stacked =
-      GraphBuilder(graph_).argument(graph_.type(of), graph_.node(node_).body, node_, graph_.value(of).name);
+      GraphBuilder(graph_).argument_called(graph_.value(of), graph_.type(of), graph_.node(node_).body, node_);
   std::get<LoopOp>(graph_.node(node_).op).collects.push_back({turn, stacked});
   connect_loop(graph_.node(node_));
   return results_[of] = stacked;

@@ -15,6 +15,23 @@ Graph& Graph::operator=(const Graph&) = default;
 Graph& Graph::operator=(Graph&&) noexcept = default;
 Graph::~Graph() = default;
 
+void Value::add_name(const std::string& more) {
+  if (name.empty()) name = more;
+  else if (more != name && std::ranges::find(other_names, more) == other_names.end()) other_names.push_back(more);
+}
+
+void Value::add_inner(const Value& value) {
+  if (!value.name.empty()) inner_names.push_back(value.name);
+  inner_names.insert(inner_names.end(), value.other_names.begin(), value.other_names.end());
+}
+
+void Value::take_names(const Value& of) {
+  inner_names.insert(inner_names.end(), of.inner_names.begin(), of.inner_names.end());
+  if (of.name.empty()) return;
+  add_name(of.name);
+  for (const std::string& other : of.other_names) add_name(other);
+}
+
 const char* name_of(Part part) {
   switch (part) {
     case Part::forward: return "forward";

@@ -317,6 +317,13 @@ struct Value {
   std::string name;        // "layer.attn.score", "d_layer.attn.wq"; empty for a nameless intermediate
   std::string label = {};  // what a nameless one is, for readers of the emitted program: "d_layer.attn.q"
   bool passing = false;    // stands between two changes that the spec makes at once: it has no such value
+  std::vector<std::string> other_names = {};  // `q` of `q = p`, or of `q = Block(...)`, which is called "Block"
+  std::vector<std::string> inner_names = {};  // of what its op computes on the way, and stores nowhere
+
+  void add_name(const std::string&);
+  void add_inner(const Value&);
+  /// What stands for another value goes by its names.
+  void take_names(const Value& of);
 };
 
 struct Body {

@@ -29,7 +29,7 @@ void replace_values(Graph& graph, const std::map<ValueId, ValueId>& replaced) {
   if (replaced.empty()) return;
   for (const auto& [old, now] : replaced) {
     const ValueId last = resolve(replaced, now);
-    if (graph.value(last).name.empty()) graph.value(last).name = graph.value(old).name;
+    graph.value(last).take_names(graph.value(old));
     if (graph.value(last).label.empty()) graph.value(last).label = graph.value(old).label;
   }
   for_each_use(graph, [&](ValueId& id) {

@@ -114,7 +114,7 @@ ValueId Placer::repeat_with(ValueId id, const Placement& to, const std::vector<V
   build.call = node.call;
   const ValueId again = build.value(node.op, inputs);
   graph_.value(again).type = graph_.type(id);
-  graph_.value(again).name = graph_.value(id).name;
+  graph_.value(again).take_names(graph_.value(id));
   graph_.value(again).label = graph_.value(id).label;
   set_placement(again, to, out_.provenance[id.index]);
   emit(graph_.value(again).producer);
@@ -218,7 +218,7 @@ ValueId Placer::resharded(ValueId id, ValueId copy, const Placement& to, const s
     build.call = user.call;
     const ValueId next = build.value(ReshardOp{static_cast<uint32_t>(out_.steps.size())}, {at});
     out_.steps.push_back(std::move(step));
-    graph_.value(next).name = graph_.value(id).name;
+    graph_.value(next).take_names(graph_.value(id));
     graph_.value(next).label = graph_.value(id).label;
     set_placement(next, way.placements[i], out_.provenance[id.index]);
     if (way.placements[i].is_partial() && partial_because_.count(at)) partial_because_[next] = partial_because_[at];

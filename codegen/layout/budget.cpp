@@ -14,7 +14,7 @@ bool is_concerned(const Limit& limit, const PlannedCollective& one) {
     case Limit::What::forbidden:
       if (one.kind != limit.forbidden || (limit.of && one.of != *limit.of)) return false;
       return !limit.of_path || limit.of_path->matches(one.tensor) ||
-             (one.of != ValueKind::gradient && one.of != ValueKind::optimizer && limit.of_path->matches(one.path));
+             (one.of != ValueKind::gradient && one.of != ValueKind::optimizer && one.paths.match(*limit.of_path));
     case Limit::What::counts: return lies_under(limit.in, one.scope);
   }
   return false;

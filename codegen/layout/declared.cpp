@@ -28,7 +28,8 @@ std::vector<ValueId> parts_of_gradient(const Graph& graph, ValueId gradient) {
 
 }  // namespace
 
-Declared::Declared(const Graph& graph, const Layout& layout) : graph_(graph), layout_(layout) {
+Declared::Declared(const Graph& graph, const Layout& layout)
+    : graph_(graph), layout_(layout), others_(other_names_of_stored(graph)) {
   for (const auto& [name, value] : graph.names)
     if (name.starts_with("grad(")) {
       const std::string path = name.substr(5, name.size() - 6);
@@ -60,8 +61,14 @@ void Declared::find_gradients_of_turns(BodyId body) {
   }
 }
 
+ValuePaths Declared::paths_of_stored(const std::string& path) const {
+  const auto found = others_.find(path);
+  return found == others_.end() ? ValuePaths{path} : ValuePaths{path, found->second};
+}
+
 Declared::Kind Declared::kind_of(ValueId id) const {
-  if (const auto found = gradients_.find(id); found != gradients_.end()) return {ValueKind::gradient, found->second};
+  if (const auto found = gradients_.find(id); found != gradients_.end())
+    return {ValueKind::gradient, paths_of_stored(found->second)};
   const Value& value = graph_.value(id);
   const Node& node = graph_.node(value.producer);
   // A turn of a stacked parameter is still the parameter.
@@ -71,16 +78,16 @@ Declared::Kind Declared::kind_of(ValueId id) const {
   if (const ReadOp* read = std::get_if<ReadOp>(&node.op)) {
     const Stored& stored = graph_.stored[read->stored.index];
     switch (stored.kind) {
-      case StoredKind::input: return {ValueKind::input, stored.path};
-      case StoredKind::parameter: return {ValueKind::parameter, stored.path};
+      case StoredKind::input: return {ValueKind::input, paths_of_stored(stored.path)};
+      case StoredKind::parameter: return {ValueKind::parameter, paths_of_stored(stored.path)};
       case StoredKind::optimizer:
-        return {ValueKind::optimizer, graph_.stored[parameter_of(graph_, read->stored).index].path};
+        return {ValueKind::optimizer, paths_of_stored(graph_.stored[parameter_of(graph_, read->stored).index].path)};
       case StoredKind::state:
-      case StoredKind::cache: return {ValueKind::state, stored.path};
+      case StoredKind::cache: return {ValueKind::state, paths_of_stored(stored.path)};
     }
   }
-  if (value.name.empty()) return {ValueKind::nameless, node.scope};
-  return {ValueKind::activation, value.name};
+  if (value.name.empty()) return {ValueKind::nameless, {node.scope}};
+  return {ValueKind::activation, {value.name, value.other_names}};
 }
 
 const std::string* Declared::parameter_of_gradient(ValueId id) const {
@@ -90,7 +97,7 @@ const std::string* Declared::parameter_of_gradient(ValueId id) const {
 
 const Rule* Declared::rule(ValueId id, DimId dim) const {
   const Kind kind = kind_of(id);
-  return rule_for(layout_, kind.kind, kind.path, graph_.type(id).dims, dim);
+  return rule_for(layout_, kind.kind, kind.paths, graph_.type(id).dims, dim);
 }
 
 bool Declared::may_lie_otherwise(ValueId id) const {
@@ -107,7 +114,7 @@ DeclaredAxes Declared::of(ValueId id) const {
   const Kind kind = kind_of(id);
   const std::vector<DimId>& dims = graph_.type(id).dims;
   for (DimId dim : dims) {
-    const Rule* rule = rule_for(layout_, kind.kind, kind.path, dims, dim);
+    const Rule* rule = rule_for(layout_, kind.kind, kind.paths, dims, dim);
     result.emplace_back();
     if (!rule) {
       if (layout_.closed) result.back().emplace();
@@ -134,8 +141,9 @@ Placement Declared::of(const Stored& stored) const {
 Placement Declared::of(const Output& output) const {
   const std::vector<DimId>& dims = graph_.type(output.value).dims;
   Placement placement = Placement::whole(dims.size());
+  const ValuePaths paths = paths_of_output(graph_, output);
   for (size_t i = 0; i < dims.size(); ++i)
-    if (const Rule* rule = rule_for(layout_, ValueKind::output, output.name, dims, dims[i]))
+    if (const Rule* rule = rule_for(layout_, ValueKind::output, paths, dims, dims[i]))
       placement.dims[i] = split_of(*rule);
   return placement;
 }

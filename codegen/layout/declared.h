@@ -29,10 +29,10 @@ class Declared {
   Placement of(const Output&) const;
   /// The path of the parameter whose final gradient this is, or null.
   const std::string* parameter_of_gradient(ValueId) const;
-  /// What a value is to the rules, and the path by which they name it.
+  /// What a value is to the rules, and how they name it.
   struct Kind {
     ValueKind kind;
-    std::string path;
+    ValuePaths paths;
   };
   Kind kind_of(ValueId) const;
   /// The rule that binds `dim` of a value, for explanations; null if none.
@@ -40,10 +40,12 @@ class Declared {
 
  private:
   void find_gradients_of_turns(BodyId);
+  ValuePaths paths_of_stored(const std::string& path) const;
 
   const Graph& graph_;
   const Layout& layout_;
   std::map<ValueId, std::string> gradients_;  // final gradients, and a turn's part of them: the parameter's path
+  const std::map<std::string, std::vector<std::string>> others_;  // names of what is stored
 };
 
 }  // namespace mesh

@@ -76,7 +76,7 @@ class Finder {
 }  // namespace
 
 std::optional<DimPlacement> ruled_turns(const Layout& layout, const std::string& scope, DimId dim) {
-  const Rule* rule = rule_for(layout, ValueKind::nameless, scope, {dim}, dim);
+  const Rule* rule = rule_for(layout, ValueKind::nameless, {scope}, {dim}, dim);
   if (!rule || rule->deal || layout.mesh.size(rule->axes) == 1) return {};
   if (layout.pipeline && (layout.pipeline.loop_over(dim) || contains(rule->axes, layout.pipeline.axis))) return {};
   return DimPlacement{rule->axes, {}, {}};

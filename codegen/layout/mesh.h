@@ -60,10 +60,11 @@ struct Rule {
   std::optional<Glob> in;   // values whose path lies under it
   std::optional<Glob> pin;  // `tensor GLOB { }`
   Span span;
-  size_t part = 0;           // which of `dims` the axes are for
-  std::string written = {};  // its right side in the spec, axes of one rank included: "data * model"
-  meshrt::Deal deal = {};    // how elements are dealt to the ranks of its axes
-  std::string because = {};  // of one that the compiler adds to those of the spec: why
+  size_t part = 0;                       // which of `dims` the axes are for
+  std::string written = {};              // its right side in the spec, axes of one rank included: "data * model"
+  meshrt::Deal deal = {};                // how elements are dealt to the ranks of its axes
+  std::string because = {};              // of one that the compiler adds to those of the spec: why
+  std::vector<std::string> listed = {};  // what the rule of the spec places with it, this included: {"kv", "ffn * up"}
 };
 
 /// A loop whose turns are layers of a pipeline.

@@ -338,7 +338,7 @@ void Placer::settle(const Choice& choice, NodeId id) {
     const ValueId moved = bring(result, kept, ruled ? rule : "what reads it later");
     home_[result] = moved;
     unmoved_[moved] = result;
-    if (graph_.value(moved).name.empty()) graph_.value(moved).name = graph_.value(result).name;
+    if (graph_.value(moved).name.empty()) graph_.value(moved).take_names(graph_.value(result));
     if (graph_.value(moved).label.empty()) graph_.value(moved).label = graph_.value(result).label;
   }
 }

@@ -106,7 +106,7 @@ class Predictor {
                                    step.reason,
                                    step.rule,
                                    moved.kind,
-                                   moved.path,
+                                   moved.paths,
                                    node.results[0],
                                    call,
                                    senders(node, step),
@@ -189,9 +189,9 @@ class Predictor {
       else break;
     }
     const Declared::Kind kind = declared_.kind_of(value);
-    const bool scope_only =
-        kind.kind == ValueKind::nameless || (kind.kind == ValueKind::activation && graph_.names.count(kind.path) == 0);
-    return scope_only ? Declared::Kind{ValueKind::activation, ""} : kind;
+    const bool scope_only = kind.kind == ValueKind::nameless ||
+                            (kind.kind == ValueKind::activation && graph_.names.count(kind.paths.path) == 0);
+    return scope_only ? Declared::Kind{ValueKind::activation, {""}} : kind;
   }
 
   /// What all turns of a loop together make of its value.

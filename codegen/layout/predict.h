@@ -27,8 +27,8 @@ struct PlannedCollective {
   std::string in_call;  // the same, of its second call "layer.norm1#2"
   std::string reason;
   Span rule;
-  ValueKind of;      // what it moves is to the rules, and the path by which they name that:
-  std::string path;  // of a gradient its parameter's; empty where the spec has no name for it
+  ValueKind of;      // what it moves is to the rules, and how they name that:
+  ValuePaths paths;  // of a gradient its parameter's; an empty path where the spec has no name for it
   ValueId moved;     // as the movement leaves it
   uint32_t call;     // collectives with one number are made in one call
   Where senders;     // the coordinates of an axis that send something; none: all do, or by turns

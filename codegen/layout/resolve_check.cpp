@@ -8,13 +8,14 @@
 #include "codegen/graph/print_graph.h"
 #include "codegen/layout/divided.h"
 #include "codegen/layout/rules.h"
+#include "codegen/layout/rules_apart.h"
 
 namespace mesh {
 namespace {
 
 struct Subject {
   ValueKind kind;
-  std::string path;
+  ValuePaths paths;
   ValueType type;
   Span span;
   std::string op = {};  // that gives a value without a name
@@ -49,54 +50,63 @@ std::vector<bool> placed_values(const Graph& graph) {
 
 std::vector<Subject> subjects_of(const Graph& graph) {
   std::vector<Subject> all;
+  auto others = other_names_of_stored(graph);
   for (const Stored& stored : graph.stored) {
+    const ValuePaths paths{stored.path, others[stored.path]};
     switch (stored.kind) {
-      case StoredKind::input: all.push_back({ValueKind::input, stored.path, stored.type, stored.span}); break;
-      case StoredKind::state: all.push_back({ValueKind::state, stored.path, stored.type, stored.span}); break;
+      case StoredKind::input: all.push_back({ValueKind::input, paths, stored.type, stored.span}); break;
+      case StoredKind::state: all.push_back({ValueKind::state, paths, stored.type, stored.span}); break;
       case StoredKind::optimizer:
       case StoredKind::cache: break;
       case StoredKind::parameter:
         for (ValueKind kind : {ValueKind::parameter, ValueKind::gradient, ValueKind::optimizer})
-          all.push_back({kind, stored.path, stored.type, stored.span});
+          all.push_back({kind, paths, stored.type, stored.span});
     }
   }
   const std::vector<bool> placed = placed_values(graph);
-  for (const auto& [name, value] : graph.names)
-    if (placed[value.index] && !std::holds_alternative<ReadOp>(graph.node(graph.value(value).producer).op))
-      all.push_back({ValueKind::activation, name, graph.type(value), graph.node(graph.value(value).producer).span});
+  std::set<ValueId> listed;
+  for (const auto& [name, id] : graph.names) {
+    const Value& value = graph.value(id);
+    const Node& node = graph.node(value.producer);
+    if (!placed[id.index] || std::holds_alternative<ReadOp>(node.op) || !listed.insert(id).second) continue;
+    const ValuePaths paths = value.name.empty() ? ValuePaths{name} : ValuePaths{value.name, value.other_names};
+    all.push_back({ValueKind::activation, paths, value.type, node.span});
+  }
   // An expression has a place whether or not it is given a name. After the named ones, which make clearer messages.
   for (const Node& node : graph.nodes)
     for (ValueId result : node.results) {
       const std::string& name = graph.value(result).name;
-      const bool listed = graph.names.contains(name) && graph.names.at(name) == result;
-      if (listed || !placed[result.index] || !node.span.known() || graph.value(result).passing) continue;
+      if (listed.contains(result) || !placed[result.index] || !node.span.known() || graph.value(result).passing)
+        continue;
       if (std::holds_alternative<ReadOp>(node.op) || std::holds_alternative<LoopOp>(node.op)) continue;
-      all.push_back({name.empty() ? ValueKind::nameless : ValueKind::activation, name.empty() ? node.scope : name,
+      all.push_back({name.empty() ? ValueKind::nameless : ValueKind::activation,
+                     name.empty() ? ValuePaths{node.scope} : ValuePaths{name, graph.value(result).other_names},
                      graph.type(result), node.span, op_text(graph, node.op)});
     }
   for (const Output& output : graph.outputs)
     if (!output.stored && placed[output.value.index])
-      all.push_back({ValueKind::output, output.name, graph.type(output.value), output.span});
+      all.push_back({ValueKind::output, paths_of_output(graph, output), graph.type(output.value), output.span});
   return all;
 }
 
 std::vector<Subject> turns_of_parameters(const Graph& graph) {
   std::vector<Subject> all;
+  auto others = other_names_of_stored(graph);
   for (const Stored& stored : graph.stored) {
     if (stored.kind != StoredKind::parameter || stored.stacked == 0) continue;
     ValueType turn = stored.type;
     turn.dims.erase(turn.dims.begin(), turn.dims.begin() + static_cast<std::ptrdiff_t>(stored.stacked));
     for (ValueKind kind : {ValueKind::parameter, ValueKind::gradient})
-      all.push_back({kind, stored.path, turn, stored.span});
+      all.push_back({kind, {stored.path, others[stored.path]}, turn, stored.span});
   }
   return all;
 }
 
 std::string called(const Subject& subject) {
-  if (subject.kind == ValueKind::gradient) return "the gradient of `" + subject.path + "`";
-  if (subject.kind == ValueKind::optimizer) return "the optimizer state of `" + subject.path + "`";
+  if (subject.kind == ValueKind::gradient) return "the gradient of `" + subject.paths.path + "`";
+  if (subject.kind == ValueKind::optimizer) return "the optimizer state of `" + subject.paths.path + "`";
   if (!subject.op.empty()) return "the result of `" + subject.op + "`";
-  return "`" + subject.path + "`";
+  return "`" + subject.paths.path + "`";
 }
 
 class Checker {
@@ -166,7 +176,7 @@ class Checker {
     std::vector<std::pair<AxisId, const Rule*>> taken;
     check_ranks(subject);
     for (DimId dim : subject.type.dims) {
-      const Rule* rule = rule_for(layout_, subject.kind, subject.path, subject.type.dims, dim);
+      const Rule* rule = rule_for(layout_, subject.kind, subject.paths, subject.type.dims, dim);
       if (rule == nullptr) continue;
       for (AxisId axis : rule->axes) {
         const auto first = std::find_if(taken.begin(), taken.end(), [&](const auto& one) { return one.first == axis; });
@@ -183,31 +193,19 @@ class Checker {
     report.here("conflicts in {} : {}", called(subject), to_string(graph_, subject.type));
     if (first.span != second.span) report.label(first.span, "first use");
     report.label(subject.span, "here");
-    const std::string dims = dims_text(graph_, second.dims, " * ");
-    if (first.span == second.span) {
-      report.help(fmt::format("split one of them alone: `{} -> {}`", dims, second.written));
-      return;
-    }
-    report.help(fmt::format("keep `{}` whole wherever `{}` is split: `{}`", dims, graph_.dim(first.dims.front()).name,
-                            less(second, first)));
-    report.alternative(second.span, less(second, first));
-    report.alternative(first.span, less(first, second));
-  }
-
-  /// A rule that leaves the axis to another one: of a tensor alone, by none; else where there is no dim of that.
-  std::string less(const Rule& rule, const Rule& other) const {
-    const std::string dims = dims_text(graph_, rule.dims, " * ");
-    if (rule.pin) return dims + " -> none";
-    return fmt::format("{} -> {} unless {}{}", dims, rule.written,
-                       rule.unless.empty() ? "" : dims_text(graph_, rule.unless) + ", ",
-                       graph_.dim(other.dims.front()).name);
+    const std::vector<RewrittenRule> apart = rules_apart(graph_, subject.type.dims, first, second);
+    if (first.span == second.span) report.help(fmt::format("split one of them alone: `{}`", apart.front().text));
+    else
+      report.help(fmt::format("keep `{}` whole wherever `{}` is split: `{}`", dims_text(graph_, second.dims, " * "),
+                              graph_.dim(first.dims.front()).name, apart.front().text));
+    for (const RewrittenRule& one : apart) report.alternative(one.span, one.text);
   }
 
   /// Turns that ranks may make for themselves are split even where no value has their dim.
   void check_turns(const Node& node) {
     const auto* loop = std::get_if<LoopOp>(&node.op);
     if (!loop || !turns_are_free(graph_, *loop) || !ruled_turns(layout_, node.scope, loop->dim)) return;
-    check_ranks({ValueKind::nameless, node.scope, {Type::i32, {}, {loop->dim}}, node.span});
+    check_ranks({ValueKind::nameless, {node.scope}, {Type::i32, {}, {loop->dim}}, node.span});
   }
 
   void check_ranks(const Subject& subject) {
@@ -218,18 +216,36 @@ class Checker {
     const Rule* top = nullptr;
     std::optional<int> rank;
     for (const Rule& rule : layout_.rules) {
-      const auto own = rule_rank(rule, subject.kind, subject.path, subject.type.dims, dim);
+      const auto own = rule_rank(rule, subject.kind, subject.paths, subject.type.dims, dim);
       if (own) effective_.insert(&rule);
       if (!own || (rank && *own < *rank)) continue;
-      if (rank && *own == *rank && reported_.insert({top, &rule}).second)
-        sink_
-            .error("E0406", rule.span, "two rules of equal rank place dim `{}` of {}", graph_.dim(dim).name,
-                   called(subject))
-            .label(top->span, "the first")
-            .label(subject.span, to_string(graph_, subject.type));
+      if (rank && *own == *rank && !says_again(*top, rule) && reported_.insert({top, &rule}).second) {
+        auto report = sink_.error("E0406", rule.span, "two rules of equal rank place dim `{}` of {}",
+                                  graph_.dim(dim).name, called(subject));
+        report.label(top->span, "the first").label(subject.span, to_string(graph_, subject.type));
+        if (const std::string names = names_that_differ(subject, *top, rule); !names.empty())
+          report.note("{} are names of one value", names);
+      }
       top = &rule;
       rank = own;
     }
+  }
+
+  /// One rule under two names of a value: `tensor q, Scale { hid -> none }`.
+  static bool says_again(const Rule& rule, const Rule& other) {
+    return rule.pin && other.pin && rule.span == other.span && rule.pin->text() != other.pin->text();
+  }
+
+  /// "`p` and `q`" where two pins call a value by one of its names each.
+  static std::string names_that_differ(const Subject& subject, const Rule& rule, const Rule& other) {
+    if (!rule.pin || !other.pin) return "";
+    std::vector<std::string> names{subject.paths.path};
+    names.insert(names.end(), subject.paths.others.begin(), subject.paths.others.end());
+    const auto named_by = [&](const Rule& one) {
+      return std::ranges::find_if(names, [&](const std::string& name) { return one.pin->matches(name); });
+    };
+    const auto first = named_by(rule), second = named_by(other);
+    return first == second ? "" : fmt::format("`{}` and `{}`", *first, *second);
   }
 
   void check_effects() {

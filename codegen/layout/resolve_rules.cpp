@@ -125,6 +125,7 @@ class Rules {
     for (const ast::Product& product : place.dims) {
       Rule rule{{}, axes.value_or(std::vector<AxisId>{}), unless, around.scope, around.in, around.pin, span};
       rule.written = place.target.axes.text();
+      for (const ast::Product& one : place.dims) rule.listed.push_back(one.text());
       bool used = true;
       for (const ast::Name& name : product.names) {
         bool here = true;

@@ -72,16 +72,47 @@ bool lies_under(const Glob& in, const std::string& path) {
   return false;
 }
 
-std::optional<int> rule_rank(const Rule& rule, ValueKind kind, const std::string& path, const std::vector<DimId>& dims,
+bool ValuePaths::match(const Glob& pin) const {
+  return pin.matches(path) || std::ranges::any_of(others, [&](const std::string& other) { return pin.matches(other); });
+}
+
+std::map<std::string, std::vector<std::string>> other_names_of_stored(const Graph& graph) {
+  const auto stacked_of = [&](ValueId turn) {
+    if (const auto* loop = std::get_if<LoopOp>(&graph.node(graph.value(turn).producer).op))
+      for (const auto& slice : loop->slices)
+        if (slice.turn == turn) return slice.stacked;
+    return ValueId{};
+  };
+  std::map<std::string, std::vector<std::string>> found;
+  for (uint32_t i = 0; i < graph.values.size(); ++i) {
+    const std::vector<std::string>& names = graph.values[i].other_names;
+    if (names.empty()) continue;
+    ValueId origin{i};
+    while (const ValueId stacked = stacked_of(origin)) origin = stacked;
+    if (const auto* read = std::get_if<ReadOp>(&graph.node(graph.value(origin).producer).op)) {
+      std::vector<std::string>& all = found[graph.stored[read->stored.index].path];
+      all.insert(all.end(), names.begin(), names.end());
+    }
+  }
+  return found;
+}
+
+ValuePaths paths_of_output(const Graph& graph, const Output& output) {
+  ValuePaths paths{output.name, graph.value(output.value).other_names};
+  if (const std::string& name = graph.value(output.value).name; !name.empty()) paths.others.push_back(name);
+  return paths;
+}
+
+std::optional<int> rule_rank(const Rule& rule, ValueKind kind, const ValuePaths& paths, const std::vector<DimId>& dims,
                              DimId dim) {
   if (rule.dims[rule.part] != dim || !scope_covers(rule.scope, kind)) return std::nullopt;
   if (rule.dims.size() > 1 && !side_by_side(rule.dims, dims)) return std::nullopt;
   if (std::any_of(rule.unless.begin(), rule.unless.end(), [&](DimId d) { return has(dims, d); })) return std::nullopt;
   if (rule.pin && kind == ValueKind::nameless) return std::nullopt;
-  if (rule.pin) return rule.pin->matches(path) ? std::optional(1'000'000) : std::nullopt;
+  if (rule.pin) return paths.match(*rule.pin) ? std::optional(1'000'000) : std::nullopt;
   int rank = rule.scope == RuleScope::general ? 0 : 1;
   if (rule.in) {
-    if (!lies_under(*rule.in, path)) return std::nullopt;
+    if (!lies_under(*rule.in, paths.path)) return std::nullopt;
     // Deeper `in` first; a scope inside it stands between it and the scope outside.
     rank = 10 * static_cast<int>(rule.in->parts.size()) + (rule.scope == RuleScope::general ? 1 : 2);
   }
@@ -90,12 +121,12 @@ std::optional<int> rule_rank(const Rule& rule, ValueKind kind, const std::string
 
 namespace {
 
-const Rule* best(const Layout& layout, ValueKind kind, const std::string& path, const std::vector<DimId>& dims,
+const Rule* best(const Layout& layout, ValueKind kind, const ValuePaths& paths, const std::vector<DimId>& dims,
                  DimId dim) {
   const Rule* found = nullptr;
   int top = -1;
   for (const Rule& rule : layout.rules)
-    if (const auto r = rule_rank(rule, kind, path, dims, dim); r && *r >= top) {
+    if (const auto r = rule_rank(rule, kind, paths, dims, dim); r && *r >= top) {
       top = *r;
       found = &rule;
     }
@@ -104,13 +135,13 @@ const Rule* best(const Layout& layout, ValueKind kind, const std::string& path, 
 
 }  // namespace
 
-const Rule* rule_for(const Layout& layout, ValueKind kind, const std::string& path, const std::vector<DimId>& dims,
+const Rule* rule_for(const Layout& layout, ValueKind kind, const ValuePaths& paths, const std::vector<DimId>& dims,
                      DimId dim) {
-  const Rule* own = best(layout, kind, path, dims, dim);
+  const Rule* own = best(layout, kind, paths, dims, dim);
   if (kind != ValueKind::gradient && kind != ValueKind::optimizer) return own;
   const RuleScope scope = kind == ValueKind::gradient ? RuleScope::grads : RuleScope::optimizer;
   if (own && own->scope == scope) return own;
-  return best(layout, ValueKind::parameter, path, dims, dim);
+  return best(layout, ValueKind::parameter, paths, dims, dim);
 }
 
 Layout for_micro_batches(const Layout& layout, const MicroBatches& parts) {

@@ -1,7 +1,9 @@
 // rules.h: what a layout says of one dim of one value: the precedence of language.md 17.
 #pragma once
+#include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "codegen/graph/graph.h"
 #include "codegen/layout/mesh.h"
@@ -12,12 +14,25 @@ namespace mesh {
 /// `nameless`: the same within an expression, which no pin names.
 enum class ValueKind : uint8_t { input, parameter, gradient, optimizer, state, activation, nameless, output };
 
+/// How rules know a value. A pin holds under each of its names, `in` where `path` lies: an expression has no name, and
+/// its path is that of the block around it.
+struct ValuePaths {
+  std::string path;
+  std::vector<std::string> others = {};
+
+  bool match(const Glob& pin) const;
+};
+/// Other names of what is stored, by its path: those of its turns too. What has none is left out.
+std::map<std::string, std::vector<std::string>> other_names_of_stored(const Graph&);
+/// An output is its value under one more name.
+ValuePaths paths_of_output(const Graph&, const Output&);
+
 /// The rule that decides `dim` of a value, or null where none does. Precedence: tensor pin, then `in` (deeper path
 /// first), then scope, then general; a scope inside `in` ranks between `in` and scope; the last one written wins among
 /// equals (resolve reports two of equal rank). Gradients and optimizer state take the parameter's rule unless their own
-/// scope names the dim; `path` is then the parameter's. A merged dim's rule concerns only values with all its dims side
-/// by side, and answers for the part of it that its axes are for.
-const Rule* rule_for(const Layout&, ValueKind, const std::string& path, const std::vector<DimId>& dims, DimId dim);
+/// scope names the dim; the paths are then the parameter's. A merged dim's rule concerns only values with all its dims
+/// side by side, and answers for the part of it that its axes are for.
+const Rule* rule_for(const Layout&, ValueKind, const ValuePaths&, const std::vector<DimId>& dims, DimId dim);
 
 /// As a layout would say it: `params { embed -> data }`, `key -> ctx unless seq { owns: "zigzag" }`.
 std::string rule_text(const Graph&, const MeshShape&, const Rule&);
@@ -36,7 +51,6 @@ bool lies_under(const Glob& in, const std::string& path);
 bool may_split(const Layout&, const std::vector<DimId>& dims, DimId dim, DimId beside = {});
 
 /// How strongly a rule speaks of `dim` of a value: the largest rank wins; nothing where it does not concern it.
-std::optional<int> rule_rank(const Rule&, ValueKind, const std::string& path, const std::vector<DimId>& dims,
-                             DimId dim);
+std::optional<int> rule_rank(const Rule&, ValueKind, const ValuePaths&, const std::vector<DimId>& dims, DimId dim);
 
 }  // namespace mesh

@@ -23,9 +23,9 @@ class Moments {
     std::map<std::vector<AxisId>, int64_t> bytes;
     std::map<std::string, std::vector<AxisId>> axes;  // over which a parameter's gradient is summed, by its path
     for (const PlannedCollective& one : predict(step).collectives) {
-      if (one.kind != CollectiveKind::all_reduce || one.of != ValueKind::gradient || one.path.empty()) continue;
+      if (one.kind != CollectiveKind::all_reduce || one.of != ValueKind::gradient || one.paths.path.empty()) continue;
       if (!within_node(step.machine, mesh_, one.axes)) continue;
-      axes[one.path] = one.axes;
+      axes[one.paths.path] = one.axes;
       bytes[one.axes] += volume(one);
     }
     if (bytes.empty()) return;

@@ -102,7 +102,16 @@ struct Sizes {
                             : fmt::format("{} = {} = {}", names, numbers, fitting());
   }
 
-  bool check(bool to_wide) const {
+  bool fits() const { return room() >= 0 && fitting() == narrow(); }
+  bool fits_with(const Padding& other) const {
+    Sizes padded = *this;
+    if (other.kind == Padding::Kind::same) padded.set_same();
+    else padded.padding = other;
+    return padded.fits();
+  }
+
+  /// `all` that stand in one pair of brackets, this among them, are padded by one setting.
+  bool check(bool to_wide, const std::vector<Sizes>& all) const {
     if (room() < 0) {
       e.error("E0311", item.span, "no window of {} fits into `{}`", quoted_kernel(), e.name(window.wide))
           .here("{}: a window reaches over {} elements, and there are {}", arithmetic_of_room(), reach() + 1,
@@ -129,14 +138,28 @@ struct Sizes {
     else
       report.help(fmt::format("`as` names the dim of the result: `{0} as {1}`, with `dim {1} = {2}`",
                               e.sources.text(item.span), free_name(), fitting()));
-    const int64_t more = (narrow() - 1) * window.stride + reach() + 1 - wide();  // padding that gives so many
-    if (more >= 0)
-      report.help(more % 2 == 0 ? fmt::format("`pad: {}` makes them {}", more / 2, narrow())
-                                : fmt::format("`pad: ({}, {})` makes them {}", more / 2, more - more / 2, narrow()));
+    if (const std::string help = way_to_pad(all); !help.empty()) report.help(help);
     return false;
   }
 
  private:
+  std::string way_to_pad(const std::vector<Sizes>& all) const {
+    const int64_t more = (narrow() - 1) * window.stride + reach() + 1 - wide();  // padding that gives so many
+    if (more < 0) return "";
+    const auto all_fit = [&](const Padding& with) {
+      return std::ranges::all_of(all, [&](const Sizes& one) { return one.fits_with(with); });
+    };
+    const Padding own{Padding::Kind::given, more / 2, more - more / 2};
+    if (all_fit(own))
+      return own.before == own.after ? fmt::format("`pad: {}` makes them {}", own.before, narrow())
+                                     : fmt::format("`pad: ({}, {})` makes them {}", own.before, own.after, narrow());
+    const Sizes& first = *std::ranges::find_if(all, [](const Sizes& one) { return !one.fits(); });
+    if (&first.item != &item) return "";  // of which it is said
+    if (all_fit({Padding::Kind::same}))
+      return "numbers pad all dims in the brackets alike; `pad: \"same\"` pads each by what it needs";
+    return "numbers pad all dims in the brackets alike; others are padded first, `pad[h as wider](x, before: 1)`";
+  }
+
   /// "h2", or what number no dim has yet.
   std::string free_name() const {
     for (int number = 2;; ++number) {
@@ -202,7 +225,8 @@ bool is_new(Elaboration& e, const WindowBrackets& brackets, const WindowedDim& w
 
 std::optional<WindowBrackets> window_brackets(Elaboration& e, const CallSite& site, WindowSizes sizes, bool to_wide) {
   WindowBrackets brackets;
-  auto around = padding(e, site);
+  const auto around = padding(e, site);
+  std::vector<Sizes> all;
   bool good = around.has_value();
   for (const ast::Item& item : *site.items) {
     if (item.kind() == ast::ItemKind::dim && item.pick.kind == ast::Pick::Kind::one) {
@@ -225,11 +249,13 @@ std::optional<WindowBrackets> window_brackets(Elaboration& e, const CallSite& si
     }
     Sizes checked{e, item, *window, *around};
     if (around->kind == Padding::Kind::same) checked.set_same();
-    good = is_new(e, brackets, *window, item.span) && checked.check(to_wide) && good;
+    if (is_new(e, brackets, *window, item.span)) all.push_back(checked);
+    else good = false;
     checked.window.before = checked.padding.before;
     brackets.windows.push_back(checked.window);
     brackets.spans.push_back(item.span);
   }
+  for (const Sizes& one : all) good = one.check(to_wide, all) && good;
   const size_t most = meshrt::WindowDims{}.size();
   if (good && (brackets.windows.empty() || brackets.windows.size() > most)) {
     e.error("E0310", cover(site.items->front().span, site.items->back().span), "{} moves windows along 1 to {} dims",

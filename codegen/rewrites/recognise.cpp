@@ -31,6 +31,7 @@ class Recogniser {
   struct Match {
     AttentionOp op;
     ValueId q, k, v;
+    std::vector<ValueId> inner = {};  // what is no value any longer
   };
   std::optional<Match> match(NodeId id) const {
     const Node& outer = graph_.node(id);
@@ -42,9 +43,11 @@ class Recogniser {
     const Node* soft = only_user_of<SoftmaxOp>(outer.inputs[0]);
     if (!soft || std::get<SoftmaxOp>(soft->op).dim != found.op.key) return std::nullopt;
     const ValueType weight = graph_.type(outer.inputs[0]);
+    found.inner = {outer.inputs[0], soft->inputs[0]};
     double scale = 1;
     const Node* product = scaled_product(soft->inputs[0], scale);
     if (!product) return std::nullopt;
+    if (product->results[0] != soft->inputs[0]) found.inner.push_back(product->results[0]);
     const DotOp& score = std::get<DotOp>(product->op);
     found.op.head_dim = score.dims[0];
     found.op.scale = scale;
@@ -125,7 +128,9 @@ void recognise(Graph& graph, const MaySplit& may_split) {
     const auto found = recogniser.match(id);
     if (!found) return {};
     const NodeId attention = build.append(found->op, {found->q, found->k, found->v});
-    return {build.graph.node(attention).results[0]};
+    const ValueId result = build.graph.node(attention).results[0];
+    for (const ValueId inner : found->inner) build.graph.value(result).add_inner(build.graph.value(inner));
+    return {result};
   });
   verify_graph(graph, "recognise");
 }
