@@ -198,8 +198,9 @@ struct ProductStep {
   std::vector<DimId> batch, rows, inner, cols;
   bool accumulate = false;
   /// While the tile is in registers, in this order: + bias[cols], activation (value to c, derivative to slope), *
-  /// times, + plus, and what it then is in bf16 to `rounded`. bias has the dims of cols (and of those batch dims that b has and a lacks); the others lie like c
-  /// and elsewhere (adding to c is `accumulate`). activation is relu, gelu, gelu_tanh or silu.
+  /// times, + plus, and what it is then in bf16 to rounded. bias has the dims of cols (and of those batch dims that b
+  /// has and a lacks); the others lie like c and elsewhere (adding to c is `accumulate`). activation is relu, gelu,
+  /// gelu_tanh or silu.
   struct Epilogue {
     std::optional<Access> bias, slope, times, plus, rounded;
     std::optional<MapFunction> activation;
