@@ -76,6 +76,9 @@ void record_name(Elaboration& e, const std::string& path, const Term& term) {
   Value& named = e.graph.value(value);
   const bool stored = e.tables.stored.contains(path);  // which has a tensor of its own, whatever becomes its next value
   if (!stored && (!named.name.empty() || named.body == e.build.body)) named.add_name(path);
+  // What a name that is bound anew stood for, as `h = x` before a loop that changes h, keeps only a name of its own.
+  if (const auto bound = e.graph.names.find(path); bound != e.graph.names.end() && bound->second != value)
+    std::erase(e.graph.value(bound->second).other_names, path);
   e.graph.names[path] = value;
 }
 

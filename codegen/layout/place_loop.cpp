@@ -78,9 +78,28 @@ void Placer::start_adding_up(const LoopOp& loop) {
       adding_up_[carry.entering] = {};
 }
 
+/// What the rules say of a carry in a turn; where they leave a dim open, what they say of it behind the loop, by the
+/// name that the spec has for it there.
+std::vector<std::optional<DimPlacement>> Placer::declared_of(const LoopOp::Carry& carry) const {
+  const DeclaredAxes in_turn = bound(carry.entering);
+  std::vector<std::optional<DimPlacement>> declared(in_turn.begin(), in_turn.end());
+  if (!graph_.names.contains(graph_.value(carry.result).name)) return declared;
+  const DeclaredAxes behind = bound(carry.result);
+  const auto& dims = graph_.type(carry.result).dims;
+  const auto is_taken = [&](AxisId axis) {
+    return std::ranges::any_of(declared, [&](const auto& one) { return one && contains(one->axes, axis); });
+  };
+  for (size_t i = 0; i < declared.size(); ++i) {
+    const auto& other =
+        behind[static_cast<size_t>(std::ranges::find(dims, graph_.type(carry.entering).dims[i]) - dims.begin())];
+    if (!declared[i] && other && std::ranges::none_of(other->axes, is_taken)) declared[i] = other;
+  }
+  return declared;
+}
+
 /// As the rules say; open dims as the carry begins. Over no axis whose ranks have other turns.
 Placement Placer::carry_placement(const LoopOp::Carry& carry) {
-  const auto declared = bound(carry.entering);
+  const auto declared = declared_of(carry);
   Placement result = Placement::whole(declared.size());
   std::vector<AxisId> used, varied;
   for (const Where& where : varying_in(graph_, divided_, graph_.value(carry.entering).body))

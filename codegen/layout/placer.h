@@ -50,6 +50,7 @@ class Placer {
   void find_inner_values();
   // place_loop.cpp
   void loop(NodeId);
+  std::vector<std::optional<DimPlacement>> declared_of(const LoopOp::Carry&) const;
   Placement carry_placement(const LoopOp::Carry&);
   void start_adding_up(const LoopOp&);
   const DimPlacement* own_turns(BodyId) const;

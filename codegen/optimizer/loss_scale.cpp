@@ -35,7 +35,7 @@ void declare_loss_scale(Graph& graph, const LossScale& scale) {
   };
   Objective::Scaling scaling{scale.start};
   if (scale.dynamic) {
-    scaling.scale = kept(".scale", Type::f32, {meshrt::Initial::Kind::constant, scale.start});
+    scaling.scale = kept(meshrt::scale_suffix, Type::f32, {meshrt::Initial::Kind::constant, scale.start});
     scaling.good = kept(".good_steps", Type::i32);
   }
   scaling.skipped = kept(meshrt::skipped_suffix, Type::i32);

@@ -37,6 +37,7 @@ class EpilogueFuser {
   bool absorb(Steps& steps, size_t i) {
     ProductStep& p = std::get<ProductStep>(steps[i].what);
     if (keep_[root(p.c)] || (type_of(p.c) != Type::f32 && type_of(p.c) != Type::f64)) return false;
+    if (p.epilogue.rounded) return false;  // in an earlier round: what came after that would be rounded with it
     size_t at = i + 1;
     while (at < steps.size() && !uses_.reads(steps[at], p.c)) ++at;
     if (at == steps.size()) return false;
@@ -74,7 +75,7 @@ class EpilogueFuser {
   /// itself stays for other readers.
   void round(Steps& steps, size_t i) {
     const ProductStep& p = std::get<ProductStep>(steps[i].what);
-    if (type_of(p.c) != Type::f32) return;
+    if (type_of(p.c) != Type::f32 || p.epilogue.rounded) return;
     for (size_t at = i + 1; at < steps.size(); ++at) {
       if (!uses_.reads(steps[at], p.c)) continue;
       const std::optional<SingleMap> next = single_map(steps[at]);

@@ -132,25 +132,28 @@ class CacheNarrower {
       return update != nullptr && caches_.contains(update->stored);
     };
     std::vector<NodeId> updates;
+    const Readers readers = readers_of(graph_);
     std::ranges::copy_if(nodes, std::back_inserter(updates), fills);
     std::erase_if(nodes, fills);
     for (const NodeId id : updates) {
-      const ValueId next = rounded(graph_.node(id).inputs[0]);
+      const ValueId next = rounded(readers, graph_.node(id).inputs[0], id);
       graph_.node(id).inputs[0] = next;
     }
     std::ranges::copy(updates, std::back_inserter(graph_.body(graph_.root()).nodes));
   }
 
-  /// Of what a loop stacks for the cache alone, each turn's part.
-  ValueId rounded(ValueId value) {
+  bool is_given(ValueId value) const { return std::ranges::count(graph_.outputs, value, &Output::value) > 0; }
+
+  /// Of what a loop stacks for this reader alone, each turn's part.
+  ValueId rounded(const Readers& readers, ValueId value, NodeId reader) {
     if (graph_.type(value).element == type_) return value;
     const NodeId made = graph_.value(value).producer;
     const auto* loop = std::get_if<LoopOp>(&graph_.node(made).op);
-    if (loop == nullptr) return rounded_at_end(value);
+    if (loop == nullptr || is_given(value) || readers.at(value) != std::vector{reader}) return rounded_at_end(value);
     const auto stacks = std::ranges::find(loop->collects, value, &LoopOp::Collect::stacked);
     if (stacks == loop->collects.end()) return rounded_at_end(value);
     const auto place = static_cast<size_t>(stacks - loop->collects.begin());
-    const ValueId turn = rounded(stacks->turn);
+    const ValueId turn = rounded(readers, stacks->turn, made);
     std::get<LoopOp>(graph_.node(made).op).collects[place].turn = turn;
     connect_loop(graph_.node(made));
     graph_.value(value).type.element = type_;

@@ -56,6 +56,8 @@ TEST(Names, NamesLastInTurnsAndInMicroBatches) {
 
 TEST(Names, AParameterIsCalledAsItsTurnIs) { expect_alike("Turns", "of_parameter", "of_its_turn"); }
 
+TEST(Names, WhatALoopChangesLiesInItAsItsNameBehindTheLoopSays) { expect_alike("Turns", "in_turns", "behind_turns"); }
+
 TEST(Names, RulesUnderTwoNamesOfOneValueContradictEachOther) {
   EXPECT_EQ(outcome("Again", "against").codes, std::vector<std::string>{"E0406"});
   EXPECT_EQ(outcome("Block", "against").codes, std::vector<std::string>{"E0406"});

@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "codegen/program/lower.h"
+#include "codegen/program/walk.h"
+#include "tests/program/compiled.h"
 #include "tests/program/models.h"
 #include "tests/program/numbers.h"
 
@@ -61,6 +63,27 @@ TEST(Fuse, residual_gives_the_same_numbers) {
                             {"wide over 3", {{"a", 3}}, {{"wide", "a"}}},
                             {"embed over 4", {{"a", 4}}, {{"embed", "a"}}},
                             {"batch and wide", {{"a", 2}, {"b", 2}}, {{"batch", "a"}, {"wide", "b"}}}});
+}
+
+/// What is rounded is what the unfused program rounds, whoever else reads the result.
+TEST(Fuse, products_round_their_result_and_no_more) {
+  for (const char* model : {"Activated", "Added"}) {
+    CompileRequest request;
+    request.files = {ROUNDED};
+    request.model = model;
+    request.precision = "mixed";
+    Program fused = tests::compiled(request).program;
+    request.plain = true;
+    expect_equal(tests::run(tests::compiled(request).program), tests::run(fused), model);
+    int rounding = 0;
+    for_each_list(fused, [&](const Steps& steps) {
+      for (const Step& step : steps) {
+        const auto* product = std::get_if<ProductStep>(&step.what);
+        if (product && product->epilogue.rounded) ++rounding;
+      }
+    });
+    EXPECT_GE(rounding, 1) << model;
+  }
 }
 
 }  // namespace

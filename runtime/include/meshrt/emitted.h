@@ -72,7 +72,7 @@ void product(Matrix<const A> a, Matrix<const B> b, Matrix<T> c, const Extents& e
   Product<T, A, B> one{
       extents.rows,      extents.cols,    extents.inner,    a.at, a.row, a.column, b.at, b.row, b.column, c.at, c.row,
       extras.accumulate, extras.epilogue, extras.column_sum};
-  one.epilogue.rounded = extras.rounded;
+  if (extras.rounded) one.epilogue.rounded = extras.rounded;
   if (batch.size() == 0) multiply(one);
   else multiply_batch(one, std::span(batch.begin(), batch.size()));
 }
