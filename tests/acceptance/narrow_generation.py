@@ -18,6 +18,29 @@ PRECISIONS = "".join(f"precision stored_{one.name} {{ compute: {one.name}, param
                      f"precision mixed_{one.name} {{ compute: {one.name}, loss_scale: none }}\n" for one in NARROW_TYPES)
 PARAMETERS_OF = [(f"{keeps}_{one.name}", one) for one in NARROW_TYPES for keeps in ("kept", "stored")]
 PRECISIONS_OF = PARAMETERS_OF + [(f"mixed_{one.name}", one) for one in NARROW_TYPES]
+# What an encoder's turns stack is read by attention, and as it is.
+STACKED = PRECISIONS + """
+dim batch = 1, seq = 24 edge 0, source = 12, embed = 8, vocab = 32, layer = 3
+model Stacked {
+  input token, target : index(vocab)[batch, seq]
+  input text : real[batch, source, embed]
+  param table : real[vocab, embed] = normal(std: 1)
+  param w     : real[embed, vocab] = normal(std: 1)
+  e = take[vocab](table, token)
+  h = text
+  repeat layer {
+    param gain : real[embed] = ones
+    h = softmax[embed](h * gain)
+  }
+  turns  = collect[layer](h)
+  y      = dot[source](softmax[source](dot[embed](e, turns)), turns)
+  whole  = softmax[embed](sum[layer, source](tanh(turns)))
+  logits = dot[embed](sum[layer](y) + whole, w)
+  loss   = mean[batch, seq](cross_entropy[vocab](logits, target))
+  minimize loss with sgd(lr: 1)
+  generate token along seq from logits
+}
+"""
 # One product of a parameter, as it lies or transposed, on either side; what it multiplies are rows of a table and no numbers of the type.
 PRODUCT = PRECISIONS + """
 dim batch = 1, seq = 16 edge 0, embed = 1, vocab = 2
@@ -197,6 +220,16 @@ def caches(report, gpt):
             report.true(f"gpt {precision} {layout}: keeps keys and values in {expected} bytes", kept(precision, layout) == expected > 0, (kept(precision, layout), wide))
 
 
+def stacked(report, folder):
+    """Of numbers that a loop stacks the cache's are rounded; those whom others read are not."""
+    with open(f"{folder}/stacked.mesh", "w", encoding="utf-8") as file:
+        file.write(STACKED)
+    for narrow in NARROW_TYPES:
+        text = execute(meshc(), "ir", f"{folder}/stacked.mesh", "program", "--entry", "generate", "--precision", f"mixed_{narrow.name}").stdout
+        kept = dict(re.findall(r"^  (\w+) : (\w+)\[[^]]*\] cache ", text, re.MULTILINE))
+        report.true(f"{narrow.name}: turns that are stacked for attention and for others", kept == {"turns": narrow.name, "whole": "f32"}, kept)
+
+
 def narrow_logits(report, folder, random, narrow):
     """Logits of the type give the likelihoods of the same numbers in f32."""
     batch, embed, vocab = 2, 36, 97
@@ -332,6 +365,7 @@ def run(small):
             report.attempt(f"attention of {narrow.name}", lambda: attention(report, folder, random, small, narrow))
             report.attempt(f"logits of {narrow.name}", lambda: narrow_logits(report, folder, random, narrow))
             report.attempt(f"values of {narrow.name}", lambda: narrow_values(report, folder, narrow))
+        report.attempt("stacked", lambda: stacked(report, folder))
         gpt = Gpt(folder)
         report.attempt("caches", lambda: caches(report, gpt))
         report.attempt("forward passes", lambda: forward_passes(report, gpt))
