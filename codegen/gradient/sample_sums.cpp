@@ -34,10 +34,7 @@ bool works_along(Op op, const std::vector<DimId>& names) {
 
 /// `where`: linear in what it chooses from, together, while every turn has the same condition. Ranks complete sums
 /// before it.
-bool chooses(const Node& node) {
-  const MapOp* map = std::get_if<MapOp>(&node.op);
-  return map != nullptr && map->function == MapFunction::where;
-}
+bool chooses(const Node& node) { return map_function(node.op) == MapFunction::where; }
 
 bool incomplete(SampleKind kind) {
   return kind == SampleKind::sum || kind == SampleKind::max || kind == SampleKind::min;

@@ -60,8 +60,7 @@ bool narrow(const Graph& graph, ValueId keep, Band& band) {
     return true;
   }
   const Node& node = graph.node(graph.value(keep).producer);
-  const MapOp* map = std::get_if<MapOp>(&node.op);
-  return map && map->function == MapFunction::logical_and &&
+  return map_function(node.op) == MapFunction::logical_and &&
          std::ranges::all_of(node.inputs, [&](ValueId one) { return narrow(graph, one, band); });
 }
 

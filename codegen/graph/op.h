@@ -215,6 +215,8 @@ bool widens(const Graph&, const Node&);
 /// By whose rate its work counts: that of what it reads first, or gives where it reads nothing; of a product of unlike
 /// types that of the wider one, to which the other is widened.
 Type type_of_work(const Graph&, const Node&);
+/// What it computes of the operands' elements at each place; nothing for other ops.
+std::optional<MapFunction> map_function(const Op&);
 /// As which reduction two operands become one, element by element: x + y is a sum. Nothing for other ops.
 std::optional<Reduce> combining(const Op&);
 /// x + y, element by element.

@@ -1,5 +1,6 @@
 #include "codegen/program/program.h"
 
+#include "codegen/graph/op.h"
 #include "codegen/program/step.h"
 #include "codegen/program/walk.h"
 
@@ -30,8 +31,7 @@ bool rounds_to(const Program& program, Type type) {
 
 bool adds_up(const Program& program, Type type) {
   return std::ranges::any_of(program.sharded.graph.nodes, [&](const Node& node) {
-    const auto* map = std::get_if<MapOp>(&node.op);
-    return map && map->function == MapFunction::cast_part &&
+    return map_function(node.op) == MapFunction::cast_part &&
            program.sharded.graph.type(node.results[0]).element == type;
   });
 }

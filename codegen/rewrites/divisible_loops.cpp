@@ -103,8 +103,7 @@ class DivisibleLoop {
   bool is_turn(ValueId value) const {
     while (value != loop_.index) {
       const Node& node = graph_.node(graph_.value(value).producer);
-      const auto* map = std::get_if<MapOp>(&node.op);
-      if (!map || map->function != MapFunction::cast) return false;
+      if (map_function(node.op) != MapFunction::cast) return false;
       value = node.inputs[0];
     }
     return true;

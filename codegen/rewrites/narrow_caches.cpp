@@ -24,13 +24,8 @@ Readers readers_of(const Graph& graph) {
   return readers;
 }
 
-bool is_map(const Node& node, MapFunction function) {
-  const auto* map = std::get_if<MapOp>(&node.op);
-  return map != nullptr && map->function == function;
-}
-
 bool casts_to(const Graph& graph, const Node& node, Type type) {
-  return is_map(node, MapFunction::cast) && graph.type(node.results[0]).element == type;
+  return map_function(node.op) == MapFunction::cast && graph.type(node.results[0]).element == type;
 }
 
 /// What has a cache's numbers, these alone or others beside them, from reader to reader.
@@ -64,8 +59,9 @@ class Spread {
     if (casts_to(graph_, node, type_)) return true;
     if (const auto* update = std::get_if<UpdateOp>(&node.op)) return update->stored == cache_;
     const bool orders = casts_to(graph_, node, graph_.type(value).element);
-    const bool takes = std::holds_alternative<TakeOp>(node.op) && node.inputs[0] == value;
-    if (!orders && !takes && !is_view(node.op) && !is_map(node, MapFunction::where)) return false;
+    const OpDefinition& op = definition(node.op);
+    const bool looks_up = op.effort(node.op) == Effort::lookup && op.narrow == Narrow::handed_on;
+    if (!orders && !looks_up && !is_view(node.op) && map_function(node.op) != MapFunction::where) return false;
     reach(node.results[0]);
     return true;
   }
@@ -114,7 +110,7 @@ class CacheNarrower {
     const Node node = graph_.node(id);
     if (node.results.size() != 1) return {};
     const bool is_narrow = narrow_.contains(node.results[0]);
-    if (is_narrow && is_map(node, MapFunction::where))
+    if (is_narrow && map_function(node.op) == MapFunction::where)
       for (const size_t side : {1, 2}) {
         const ValueId rounded = build.narrow(node.inputs[side], type_);
         graph_.node(id).inputs[side] = rounded;

@@ -7,10 +7,15 @@
 
 namespace mesh {
 
-std::optional<Reduce> combining(const Op& op) {
+std::optional<MapFunction> map_function(const Op& op) {
   const MapOp* map = std::get_if<MapOp>(&op);
-  if (map == nullptr) return {};
-  switch (map->function) {
+  return map ? std::optional(map->function) : std::nullopt;
+}
+
+std::optional<Reduce> combining(const Op& op) {
+  const std::optional<MapFunction> function = map_function(op);
+  if (!function) return {};
+  switch (*function) {
     case MapFunction::add: return Reduce::sum;
     case MapFunction::maximum: return Reduce::max;
     case MapFunction::minimum: return Reduce::min;

@@ -6,10 +6,10 @@ namespace mesh {
 
 std::vector<TurnTerm> turn_terms(const Graph& graph, ValueId value) {
   const Node& node = graph.node(graph.value(value).producer);
-  const auto* map = std::get_if<MapOp>(&node.op);
-  if (!map || (map->function != MapFunction::add && map->function != MapFunction::multiply)) return {{value, 1}};
+  const std::optional<MapFunction> function = map_function(node.op);
+  if (function != MapFunction::add && function != MapFunction::multiply) return {{value, 1}};
   std::vector<TurnTerm> terms = turn_terms(graph, node.inputs[0]);
-  if (map->function == MapFunction::add) {
+  if (function == MapFunction::add) {
     for (const TurnTerm& term : turn_terms(graph, node.inputs[1])) terms.push_back(term);
     return terms;
   }
