@@ -43,9 +43,7 @@ class EpilogueFuser {
     if (at == steps.size()) return false;
     const std::optional<SingleMap> next = single_map(steps[at]);
     if (!next || !same_dims(program_, next->to, p.c) || type_of(next->to) != type_of(p.c)) return false;
-    const StepSets own = sets_of(program_, steps[at]);
-    for (size_t k = i + 1; k < at; ++k)
-      if (!uses_.is_removed(steps[k]) && conflict(sets_of(program_, steps[k]), own)) return false;
+    if (!may_move(program_, uses_, steps, at, i + 1)) return false;
     ProductStep::Epilogue epilogue = p.epilogue;
     if (!extend(epilogue, p, *next)) return false;
     bool accumulate = p.accumulate;
