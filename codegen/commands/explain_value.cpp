@@ -56,6 +56,20 @@ ValueId value_called(const Graph& graph, const std::string& name) {
                                near ? fmt::format(": did you mean `{}`?", *near) : "; `meshc plan` lists them"));
 }
 
+/// The copies of a value that the sharded graph has in place of it: of what is made of positions and numbers alone,
+/// each reader makes the part that it needs. Empty where the value has its own place.
+std::vector<ValueId> copies_for_readers(const Graph& graph, const std::string& name, ValueId value) {
+  std::vector<ValueId> copies;
+  for (const Body& body : graph.bodies)
+    for (const NodeId node : body.nodes)
+      for (const ValueId made : graph.node(node).results) {
+        if (made == value) return {};
+        if (graph.value(made).any_name([&](const std::string& one) { return one == name; })) copies.push_back(made);
+      }
+  if (copies.empty()) throw UsageError(fmt::format("a training step does not compute `{}`", name));
+  return copies;
+}
+
 /// The spec once more, with another rule in its layout each time.
 class Otherwise {
  public:
@@ -136,20 +150,30 @@ std::string alternatives_text(const Session& session, const Compiled& compiled, 
   return "\n" + in_columns(rows);
 }
 
+std::string lies_text(const Session& session, const ShardedGraph& sharded, ValueId value) {
+  const Graph& graph = sharded.graph;
+  const MeshShape& mesh = sharded.layout.mesh;
+  const ValueType& type = graph.type(value);
+  const Placement& placement = sharded.placement(value);
+  std::string text = fmt::format("  {}, {} a rank\n\nwhy\n{}", to_string(graph, mesh, type, placement),
+                                 meshrt::bytes_text(local_bytes(graph, mesh, type, placement)),
+                                 why_text(sharded, session.sources, value));
+  if (const std::string picture = picture_of_tiles(graph, mesh, type, placement); !picture.empty())
+    text += "\nwhich ranks hold what\n" + picture;
+  return text;
+}
+
 std::string explained(const Session& session, const Compiled& compiled, const std::string& name) {
   const ShardedGraph& sharded = compiled.sharded();
   const Graph& graph = sharded.graph;
-  const MeshShape& mesh = sharded.layout.mesh;
   const ValueId value = value_called(graph, name);
-  const ValueType& type = graph.type(value);
-  const Placement& placement = sharded.placement(value);
-  std::string text = fmt::format("{} : {}{}\n", name, to_string(graph, type),
+  std::string text = fmt::format("{} : {}{}\n", name, to_string(graph, graph.type(value)),
                                  place_text(session.sources, graph.node(graph.value(value).producer).span));
-  text += fmt::format("  {}, {} a rank\n\nwhy\n{}", to_string(graph, mesh, type, placement),
-                      meshrt::bytes_text(local_bytes(graph, mesh, type, placement)),
-                      why_text(sharded, session.sources, value));
-  if (const std::string picture = picture_of_tiles(graph, mesh, type, placement); !picture.empty())
-    text += "\nwhich ranks hold what\n" + picture;
+  const std::vector<ValueId> copies = copies_for_readers(graph, name, value);
+  if (!copies.empty()) text += "  made of positions and numbers alone: who reads it makes the part that it needs\n";
+  for (const ValueId copy : copies) text += lies_text(session, sharded, copy);
+  if (!copies.empty()) return text;
+  text += lies_text(session, sharded, value);
   if (!is_gradient_name(name)) text += alternatives_text(session, compiled, name, value);
   return text;
 }

@@ -25,10 +25,8 @@ class Makers {
   bool is_meant(const Node& node) const {
     return std::ranges::any_of(paths_, [&](const std::string& path) {
       const auto lies = [&](const std::string& name) { return lies_under(name, path); };
-      return lies(node.scope) || std::ranges::any_of(node.results, [&](ValueId one) {
-               const Value& value = graph_.value(one);
-               return lies(value.name) || std::ranges::any_of(value.other_names, lies);
-             });
+      return lies(node.scope) ||
+             std::ranges::any_of(node.results, [&](ValueId one) { return graph_.value(one).any_name(lies); });
     });
   }
 

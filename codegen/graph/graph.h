@@ -3,6 +3,7 @@
 // carries the forward graph, the graph with gradients and updates, and (with placements beside it,
 // layout/sharded_graph.h) the sharded graph.
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <functional>
 #include <limits>
@@ -320,6 +321,11 @@ struct Value {
   std::vector<std::string> other_names = {};  // `q` of `q = p`, or of `q = Block(...)`, which is called "Block"
   std::vector<std::string> inner_names = {};  // of what its op computes on the way, and stores nowhere
 
+  /// Whether `is` holds for its name, or for one of its other names.
+  template <class Is>
+  bool any_name(const Is& is) const {
+    return is(name) || std::ranges::any_of(other_names, is);
+  }
   void add_name(const std::string&);
   void add_inner(const Value&);
   /// What stands for another value goes by its names.

@@ -80,10 +80,10 @@ class ProductBinder {
       fault("the bias does not lie like the columns");
     if (step_.column_sum && extent(step_.c, step_.cols) > 1 && stride_along(*step_.column_sum, step_.cols) != 1)
       fault("the sums of columns do not lie like the columns");
-    for (const std::optional<Access>* like_c :
-         {&step_.epilogue.slope, &step_.epilogue.times, &step_.epilogue.plus, &step_.epilogue.rounded})
-      if (*like_c && !std::ranges::equal(dims_of(binding_.program, **like_c), dims_of(binding_.program, step_.c)))
-        fault(binding_.buffer(**like_c).name + " does not lie like the result");
+    step_.epilogue.for_each_like_result([&](const Access& like_c) {
+      if (!std::ranges::equal(dims_of(binding_.program, like_c), dims_of(binding_.program, step_.c)))
+        fault(binding_.buffer(like_c).name + " does not lie like the result");
+    });
   }
 
  private:

@@ -22,6 +22,13 @@ bool is_concerned(const Limit& limit, const PlannedCollective& one) {
 
 }  // namespace
 
+bool allows_collectives(const std::vector<Limit>& budget, const ShardedGraph& step) {
+  const Prediction prediction = predict(step);
+  return std::ranges::all_of(budget, [&](const Limit& limit) {
+    return limit.what == Limit::What::memory ? !limit.exactly : measure(limit, prediction, 0).holds;
+  });
+}
+
 LimitState measure(const Limit& limit, const Prediction& step, int64_t peak_memory) {
   LimitState state{limit, true, 0, {}, {}};
   std::ranges::copy_if(step.collectives, std::back_inserter(state.concerned),

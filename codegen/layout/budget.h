@@ -48,6 +48,10 @@ struct LimitState {
 std::vector<Limit> resolve_budget(const SourceProgram&, const Graph&, const Layout&, const LayoutOptions&,
                                   const SourceMap&, DiagnosticSink&);
 
+/// Whether all of it allows the collectives of the step. What it says of memory, a step that splits more keeps where
+/// the whole does, unless that is to be a certain number.
+bool allows_collectives(const std::vector<Limit>&, const ShardedGraph& step);
+
 /// `peak_memory`: bytes of the largest rank.
 LimitState measure(const Limit&, const Prediction&, int64_t peak_memory);
 

@@ -49,10 +49,7 @@ class OwnStages {
   /// Whether the node makes something that has the path, or lies under it, or reads a parameter that does.
   bool is_meant(const Node& node, const std::string& path) const {
     const auto called = [&](const std::string& name) { return lies_under(name, path); };
-    const auto lies = [&](ValueId id) {
-      const Value& value = graph_.value(id);
-      return called(value.name) || std::ranges::any_of(value.other_names, called);
-    };
+    const auto lies = [&](ValueId id) { return graph_.value(id).any_name(called); };
     const auto is_stored = [&](ValueId value) {
       return std::holds_alternative<ReadOp>(graph_.node(graph_.value(value).producer).op) && lies(value);
     };

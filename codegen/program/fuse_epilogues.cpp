@@ -100,9 +100,10 @@ class EpilogueFuser {
 
   /// Whether the product reads, or writes beside its result, the memory of `to`.
   bool touches(const ProductStep::Epilogue& epilogue, const ProductStep& p, const Access& to) const {
-    if (root(p.a) == root(to) || root(p.b) == root(to)) return true;
-    const auto in = {epilogue.bias, epilogue.slope, epilogue.times, epilogue.plus, p.column_sum};
-    return std::any_of(in.begin(), in.end(), [&](const auto& other) { return other && root(*other) == root(to); });
+    const auto is_in = [&](const std::optional<Access>& other) { return other && root(*other) == root(to); };
+    bool found = is_in(p.a) || is_in(p.b) || is_in(epilogue.bias) || is_in(p.column_sum);
+    epilogue.for_each_like_result([&](const Access& other) { found = found || is_in(other); });
+    return found;
   }
 
   /// Whether nothing happens to the sum of products on its way to the result.

@@ -204,6 +204,13 @@ struct ProductStep {
   struct Epilogue {
     std::optional<Access> bias, slope, times, plus, rounded;
     std::optional<MapFunction> activation;
+
+    /// use(access) of what lies like the result, element for element.
+    template <class Use>
+    void for_each_like_result(const Use& use) const {
+      for (const std::optional<Access>* one : {&slope, &times, &plus, &rounded})
+        if (*one) use(**one);
+    }
   } epilogue;
   std::optional<Access> column_sum;    // [cols] = sum of b over inner (+= where `accumulate`): bias gradients
   std::vector<LoopBound> bounds = {};  // each along the first dim of one of the lists, or one of `batch`

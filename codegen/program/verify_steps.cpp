@@ -93,13 +93,12 @@ class StepVerifier {
     }
     for (DimId dim : p.batch)
       if (!part(p.c, dim)) say(fmt::format("loops over {}, which the result lacks", name(dim)));
-    for (const auto& extra : {p.epilogue.slope, p.epilogue.times, p.epilogue.plus, p.epilogue.rounded}) {
-      if (!extra) continue;
-      if (!std::ranges::equal(dims_of(program_, *extra), dims_of(program_, p.c)))
-        say(fmt::format("has {} in its epilogue, which does not lie like the result", to_string(program_, *extra)));
-      if (storage(program_, extra->buffer) == storage(program_, p.c.buffer) && extra->turns == p.c.turns)
-        say(fmt::format("has its own result {} in its epilogue", to_string(program_, *extra)));
-    }
+    p.epilogue.for_each_like_result([&](const Access& extra) {
+      if (!std::ranges::equal(dims_of(program_, extra), dims_of(program_, p.c)))
+        say(fmt::format("has {} in its epilogue, which does not lie like the result", to_string(program_, extra)));
+      if (storage(program_, extra.buffer) == storage(program_, p.c.buffer) && extra.turns == p.c.turns)
+        say(fmt::format("has its own result {} in its epilogue", to_string(program_, extra)));
+    });
   }
 
   void operator()(const CollectiveStep& c) {

@@ -26,9 +26,10 @@ class FolderTest : public testing::Test {
     checkpoints_.publish(step);
   }
   /// All of a checkpoint; the seed tells which.
-  void write_whole(const std::string& path, int64_t step, uint64_t seed) const {
+  void write_whole(const std::string& path, int64_t step, uint64_t seed, int64_t order = 0) const {
     Manifest manifest;
     manifest.moment = {.step = step, .seed = seed};
+    manifest.order = order;
     const std::byte numbers[16]{};
     const NamedArray tensor{"w", Type::f64, {2}, numbers};
     write_checkpoint(path, {&tensor, 1}, {}, manifest);
@@ -159,6 +160,20 @@ TEST_F(FolderTest, WithoutTheLinkTheLastWrittenIsTheLatest) {
   fs::remove_all(folder_.path("ckpt/step-20/checkpoint.json"));
   EXPECT_EQ(checkpoints_.latest(), 5);
   EXPECT_EQ(checkpoints_.incomplete(), Steps{20});
+}
+
+TEST_F(FolderTest, TheOrderInTheManifestsOutlivesACopy) {
+  fs::create_directories(folder_.path("ckpt"));
+  for (const auto& [step, order] : {std::pair{300, 3}, {100, 4}, {200, 5}, {400, 0}}) {
+    write_whole(checkpoints_.finished(step), step, 1, order);
+    const auto now = fs::last_write_time(checkpoints_.finished(300) + "/checkpoint.json");
+    fs::last_write_time(checkpoints_.finished(step) + "/checkpoint.json", now - std::chrono::seconds(order));
+  }
+  EXPECT_EQ(checkpoints_.latest(), 200);
+  EXPECT_EQ(checkpoints_.next_order(), 6);
+  fs::create_symlink("step-100", folder_.path("ckpt/latest"));
+  EXPECT_EQ(checkpoints_.next_order(), 5);
+  EXPECT_EQ(CheckpointFolder(folder_.path("none")).next_order(), 1);
 }
 
 TEST_F(FolderTest, KeepsTheNewest) {

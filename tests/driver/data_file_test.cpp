@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include <atomic>
 #include <barrier>
 #include <cmath>
@@ -378,6 +380,9 @@ TEST(DataFile, SaysWhatIsWrongWithAFile) {
             "cannot read `none`: No such file or directory");
   EXPECT_EQ(folder.without_folder(failure_of([&] { NumberFile::open(folder.path(".")); })),
             "cannot read `.`: it is a folder");
+  ASSERT_EQ(mkfifo(folder.path("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(folder.without_folder(failure_of([&] { NumberFile::open(folder.path("pipe")); })),
+            "cannot read `pipe`: it is not a regular file");
 }
 
 }  // namespace

@@ -392,6 +392,11 @@ TEST_F(TrainTest, WritesOutputs) {
   EXPECT_EQ(failure(steps + "output: { w: {file: a.npy}, x: {file: a.npy} }"),
             "`w` and `x` would be written to one file\n  --> run.yaml:3:39\n"
             "3 | output: { w: {file: a.npy}, x: {file: a.npy} }\n  |                                       ^^^^^");
+  // Told before the first step.
+  const std::string below = folder_.path("x.npy") + "/{step}/w.npy";
+  EXPECT_EQ(failure(fmt::format("{}log: {{ jsonl: log.jsonl }}\noutput: {{ w: {{file: '{}'}} }}", steps, below)),
+            fmt::format("cannot write `{}`: Not a directory", below));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("log.jsonl")));
 }
 
 TEST_F(TrainTest, EndsAtItsTime) {

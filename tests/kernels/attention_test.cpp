@@ -349,6 +349,22 @@ TYPED_TEST(AttentionKernel, QueryHeadsShareKeyHeads) {
   this->check(s);
 }
 
+// A rank that owns no query, or no head of those that share keys: its part of the gradient of keys and values is zero.
+TYPED_TEST(AttentionKernel, KeysThatNothingReads) {
+  using T = typename TypeParam::T;
+  std::mt19937_64 random(3);
+  AttentionShape no_head = plain(20, 30, 16), no_query = plain(0, 30, 16);
+  no_head.heads = 0;
+  for (const AttentionShape& s : {no_head, no_query}) {
+    Problem<T, typename TypeParam::In> p(s, random, false, 0);
+    std::ranges::fill(p.d_k.data, T(7));
+    std::ranges::fill(p.d_v.data, T(7));
+    attention_backward<T>(s, p.backward());
+    EXPECT_TRUE(std::ranges::all_of(p.d_k.data, [](T x) { return x == 0; }));
+    EXPECT_TRUE(std::ranges::all_of(p.d_v.data, [](T x) { return x == 0; }));
+  }
+}
+
 TYPED_TEST(AttentionKernel, KeysInParts) {
   for (const auto& [least, most] : masks)
     for (const int64_t query_begin : {0, 20, 61, 300}) {

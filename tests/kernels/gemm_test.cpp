@@ -212,6 +212,37 @@ TYPED_TEST(Gemm, PanelsOfEveryWidth) {
     }
 }
 
+// Of a result that no cache holds more is added up before it is stored: compared with the product of some columns.
+TYPED_TEST(Gemm, ResultsThatNoCacheHolds) {
+  using T = TypeParam;
+  constexpr int64_t rows = 34, cols = 131'100;
+  std::mt19937 random(7);
+  std::uniform_real_distribution<double> unit(-1, 1);
+  for (const int64_t inner : {516, 1040}) {
+    std::vector<T> a(rows * inner), b(inner + cols), c(rows * cols), some(rows * cols);
+    for (std::vector<T>* values : {&a, &b, &c})
+      for (T& x : *values) x = T(unit(random));
+    Product<T> p;
+    p.rows = rows, p.cols = cols, p.inner = inner, p.accumulate = true;
+    p.a = a.data(), p.a_row = inner;
+    p.b = b.data(), p.b_row = 1;  // each row is the last one, moved on
+    p.c_row = cols;
+    for (const auto& [name, multiply] : all_variants<T>()) {
+      std::vector<T> whole = c;
+      p.c = whole.data();
+      multiply(p);
+      for (const int64_t first : {int64_t{0}, int64_t{65'500}, cols - 70}) {
+        Product<T> part = p;
+        part.cols = 70, part.b += first, part.c = (some = c).data() + first;
+        naive(part);
+        for (int64_t i = 0; i < rows; ++i)
+          for (int64_t j = first; j < first + part.cols; ++j)
+            ASSERT_EQ(whole[i * cols + j], some[i * cols + j]) << name << ", row " << i << ", column " << j;
+      }
+    }
+  }
+}
+
 // Read in pieces: several of rows and of columns, the last of each smaller.
 TYPED_TEST(Gemm, FewRowsAreReadWhereTheyLie) {
   Case<TypeParam> c(3);

@@ -60,6 +60,8 @@ struct Course {
 /// What a checkpoint is, beside its tensors.
 struct Manifest {
   Moment moment;
+  int64_t order =
+      0;  ///< greater than that of the checkpoint which was the latest when this one was written; 0: not known
   Course course;
   std::string program, spec, spec_hash, layout, precision;
   std::vector<std::pair<std::string, int>> mesh;  ///< of the run that wrote it: axes and their sizes
@@ -153,8 +155,11 @@ class CheckpointFolder {
   std::vector<int64_t> incomplete() const;
   /// What `best` points to; nothing when that is gone.
   std::optional<int64_t> best() const;
-  /// What `latest` points to; should that be gone, what was written last. Nothing in an empty or missing folder.
+  /// What `latest` points to; should that be gone, what was written last: by the order in the manifests, which a copy
+  /// of the folder keeps, then by their times. Nothing in an empty or missing folder.
   std::optional<int64_t> latest() const;
+  /// The order of the checkpoint that is written next (Manifest::order).
+  int64_t next_order() const;
   /// The step that `latest` points to although its checkpoint is gone.
   std::optional<int64_t> lost() const;
 

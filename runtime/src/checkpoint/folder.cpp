@@ -61,6 +61,15 @@ std::vector<Rest> rests_in(const std::string& folder, std::string_view suffix) {
   throw Failure(Cause::environment, fmt::format("cannot write `{}`: {}", path, std::strerror(reason)));
 }
 
+/// Of a manifest that cannot be read, or of an older program: 0.
+int64_t order_in(const std::string& manifest) {
+  try {
+    return read_manifest(manifest).order;
+  } catch (const Failure&) {
+    return 0;
+  }
+}
+
 /// Whether all of the checkpoint of `step` is in a folder: its manifest is written last, when the rest is on disk.
 bool is_whole(const std::string& folder, int64_t step) {
   try {
@@ -128,13 +137,19 @@ std::optional<int64_t> CheckpointFolder::latest() const {
   if (const auto named = pointed("latest"); named && std::ranges::binary_search(all, *named)) return named;
   // Not the greatest step: a run that was begun again from an older one has written since.
   std::optional<int64_t> last;
-  fs::file_time_type written{};
+  std::pair<int64_t, fs::file_time_type> written;
   for (const int64_t step : all) {
     std::error_code ignored;
-    const auto time = fs::last_write_time(fs::path(finished(step)) / manifest_name, ignored);
-    if (!last || time >= written) last = step, written = time;
+    const fs::path manifest = fs::path(finished(step)) / manifest_name;
+    const std::pair now(order_in(manifest.string()), fs::last_write_time(manifest, ignored));
+    if (!last || now >= written) last = step, written = now;
   }
   return last;
+}
+
+int64_t CheckpointFolder::next_order() const {
+  const std::optional<int64_t> before = latest();
+  return 1 + (before ? order_in((fs::path(finished(*before)) / manifest_name).string()) : 0);
 }
 
 std::optional<int64_t> CheckpointFolder::lost() const {

@@ -122,6 +122,7 @@ std::string manifest_text(const Manifest& manifest) {
                  {"spec_hash", manifest.spec_hash}, {"precision", manifest.precision},
                  {"layout", manifest.layout},       {"mesh", mesh},
                  {"files", manifest.files},         {"hashes", hashes}};
+  if (manifest.order > 0) object["order"] = manifest.order;
   if (manifest.course != Course()) object["course"] = course_json(manifest.course);
   if (!manifest.job.empty()) object["job"] = manifest.job;
   if (!manifest.data.empty()) object["data"] = manifest.data;
@@ -145,6 +146,7 @@ Manifest read_manifest(const std::string& path) {
   Manifest manifest;
   manifest.moment = {reader.whole("step"), reader.whole("position"), static_cast<uint64_t>(reader.whole("seed")),
                      object.contains("steps") ? reader.whole("steps") : 0};
+  if (reader.has("order")) manifest.order = reader.whole("order");
   manifest.program = reader.text("program");
   manifest.spec = reader.text("spec");
   manifest.spec_hash = reader.text("spec_hash");

@@ -157,6 +157,7 @@ void CheckpointWriter::publish() const {
   folder_.require_unfinished(moment_.step);
   Manifest manifest;
   manifest.moment = moment_;
+  manifest.order = folder_.next_order();
   manifest.course = course_;
   manifest.program = info_.name;
   manifest.spec = info_.spec;

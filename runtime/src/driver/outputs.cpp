@@ -1,8 +1,11 @@
 #include "driver/outputs.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -35,6 +38,16 @@ bool is_something_else(const std::string& path) {
   return begin != magic;
 }
 
+/// Makes the folder of an output, as far as its name is known before a step, lest it be known after the last step alone
+/// that nothing can be written there.
+void make_place(const std::string& file) {
+  const std::filesystem::path folder = std::filesystem::absolute(file.substr(0, file.find(step_mark))).parent_path();
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  const int reason = error ? error.value() : access(folder.c_str(), W_OK) != 0 ? errno : 0;
+  if (reason != 0) throw Failure(Cause::environment, fmt::format("cannot write `{}`: {}", file, std::strerror(reason)));
+}
+
 }  // namespace
 
 void check_outputs(const ProgramInfo& info, const RunFile& run) {
@@ -65,6 +78,7 @@ Outputs::Outputs(Rank& rank, Program& program, const RunFile& run) : rank_(rank)
     auto tensor = std::find_if(tensors.begin(), tensors.end(),
                                [&](const Tensor& t) { return called(t) && t.role == Role::output; });
     if (tensor == tensors.end()) tensor = std::find_if(tensors.begin(), tensors.end(), called);
+    if (rank.rank() == 0) make_place(output.file.value);
     written_.push_back({&*tensor, output.every.value, output.file.value});
   }
 }
@@ -84,10 +98,9 @@ void Outputs::write(int64_t step, bool last) const {
     }
     std::vector<int64_t> shape;
     for (const LocalDim& dim : one.tensor->dims) shape.push_back(dim.size);
-    const std::filesystem::path path = file_at(one.file, step);
-    std::error_code ignored;  // write_npy tells what is wrong
-    std::filesystem::create_directories(path.parent_path(), ignored);
-    write_npy(path.string(), type, shape, whole);
+    const std::string path = file_at(one.file, step);
+    make_place(path);
+    write_npy(path, type, shape, whole);
   }
 }
 

@@ -18,7 +18,7 @@ void check_outputs(const ProgramInfo& info, const RunFile& run);
 
 class Outputs {
  public:
-  /// check_outputs, too.
+  /// check_outputs, too. Throws Failure (Cause::environment) where rank 0 could not write.
   Outputs(Rank& rank, Program& program, const RunFile& run);
 
   /// After step `step`: writes what is due. Without `every` that is once, after the last step. Collective.

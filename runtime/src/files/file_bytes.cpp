@@ -28,7 +28,7 @@ std::shared_ptr<const FileBytes> FileBytes::open(const std::string& path, Compre
     throw Failure(Cause::data, fmt::format("cannot read `{}`: {}", path, why));
   };
   std::shared_ptr<FileBytes> file(new FileBytes(path));
-  const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe waits for no writer
   if (descriptor.get() < 0) fail(std::strerror(errno));
   struct stat status {};
   if (fstat(descriptor.get(), &status) != 0 || !S_ISREG(status.st_mode))

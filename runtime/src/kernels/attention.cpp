@@ -92,7 +92,9 @@ template <class T, class In>
 void attention_backward(const AttentionShape& shape, const AttentionBackward<T, In>& tensors) {
   const Timed timed(&StepProfile::attention, [] { return TraceLabel{"attention backward"}; });
   static const auto kernel = own_attention_backward<T, In>();
-  if (shape.adds && sees_nothing(shape)) {
+  // A rank may own no query at all, or no head that reads these keys.
+  const bool are_read = shape.heads > 0 && shape.queries > 0;
+  if (!are_read || (shape.adds && sees_nothing(shape))) {
     clear(shape, tensors.d_k, tensors.d_k_at, shape.head);
     return clear(shape, tensors.d_v, tensors.d_v_at, shape.value_head);
   }

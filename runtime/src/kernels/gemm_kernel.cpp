@@ -26,8 +26,16 @@ template <class T>
 inline constexpr int cols_of_tile = vectors_of_tile* lanes<T>;
 
 constexpr int group_vectors = vector_bytes == 16 ? 16 : 8;  // of small ones more, so that `a` passes by as seldom
-constexpr int group_panels = group_vectors / vectors_of_tile, max_steps = 512, sum_lanes = 16;
+constexpr int group_panels = group_vectors / vectors_of_tile, usual_steps = 512, sum_lanes = 16;
 constexpr int64_t left_bytes = int64_t(2) << 20;  // of rows of `a` that are copied at a time, where they are
+constexpr int64_t far_bytes = int64_t(16) << 20;  // of c, of which no cache has much when it is next passed over
+
+// The most multiplicands of the inner extent that are added up before the tiles of c are stored and the next ones
+// begin: of logits over a large vocabulary twice as many, as c comes from memory and goes there each time.
+template <class T, class A, class B>
+int64_t most_steps(const Product<T, A, B>& p) {
+  return p.rows * p.cols * int64_t(sizeof(T)) > far_bytes ? 2 * usual_steps : usual_steps;
+}
 
 // The right operand, and the sums of its columns if they are wanted: [16, cols], lane k mod 16.
 template <class T, class B, class M>
@@ -151,7 +159,8 @@ void fetch_c(const Product<T, A, B>& p, int64_t i, int64_t end, int64_t j, int64
 template <class T, class A, class B, class M, class LeftOf>
 void multiply_rows(const Product<T, A, B>& p, const Right<T, B, M>& b, int64_t begin, int64_t end, int64_t first,
                    LeftOf left_of) {
-  constexpr int64_t width = cols_of_tile<T>, group = group_panels * width, max_inner = max_steps * depth<M>;
+  constexpr int64_t width = cols_of_tile<T>, group = group_panels * width;
+  const int64_t max_steps = most_steps(p), max_inner = max_steps * depth<M>;
   const int64_t chunks = larger(1, (p.inner + max_inner - 1) / max_inner);
   const int64_t chunk = larger(1, round_up((p.inner + chunks - 1) / chunks, sum_lanes));
   const bool plain = is_plain(p.epilogue);
@@ -257,7 +266,8 @@ void multiply_wide(const Product<T, A, B>& p, T* sums) {
     });
     return;
   }
-  constexpr int64_t block = left_bytes / (max_steps * int64_t(sizeof(M))) / rows_of_tile * rows_of_tile;
+  const int64_t max_steps = most_steps(p);
+  const int64_t block = left_bytes / (max_steps * int64_t(sizeof(M))) / rows_of_tile * rows_of_tile;
   M* copy = scratch<M>(left_scratch, round_up(smaller(block, p.rows), rows_of_tile) * (max_steps + apart_by<M>));
   for (int64_t begin = 0; begin < p.rows; begin += block) {
     const int64_t end = smaller(begin + block, p.rows);
