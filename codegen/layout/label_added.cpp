@@ -90,7 +90,9 @@ class Labels {
       Label label{reader.part, {}};  // of the outermost region around the reader there: a loop of it is made as a whole
       for (NodeId stands = id;; stands = graph_.body(graph_.node(stands).body).owner) {
         const Node& around = graph_.node(stands);
-        if (around.region) label = {around.part, around.region};
+        // What a loop of I computes again, R of its turns, is made of what is computed again before the loop.
+        const Part part = reader.part == Part::recompute ? Part::recompute : around.part;
+        if (around.region) label = {part, around.region};
         if (around.body == body) break;
       }
       consider(label);

@@ -70,13 +70,16 @@ RankClasses::RankClasses(const Program& program) : program_(program), classes_{{
   };
   for (const Stored& stored : program.sharded.graph.stored)
     for (const Where& where : program.sharded.placement(stored.value).at) ask(where);
+  const AxisId stages = program.sharded.layout.pipeline.axis;
+  for (const Buffer& buffer : program.buffers)
+    for (const LocalDim& local : buffer.dims)
+      if (lies_by_stages(local.dim, local.placement)) axes.insert(stages);
   for (const Routine& routine : program.routines)
     for_each_step(routine.steps, [&](const Step& step) {
       if (const auto* branch = std::get_if<BranchStep>(&step.what))
         for (const Where& where : branch->at) ask(where);
       if (const auto* message = std::get_if<MessageStep>(&step.what)) axes.insert(message->axis);
       const auto* loop = std::get_if<ForStep>(&step.what);
-      const AxisId stages = program.sharded.layout.pipeline.axis;
       if (loop && loop->own && contains(loop->own->axes, stages)) axes.insert(stages);
       for (const CollectiveStep& one : movements(step))
         if (one.kind == CollectiveKind::broadcast || one.kind == CollectiveKind::reduce) ask(one.at);
@@ -120,11 +123,15 @@ RankSet RankClasses::entering(const Step& step, const RankSet& in) const {
   return result;
 }
 
+bool RankClasses::lies_by_stages(DimId dim, const DimPlacement& lies) const {
+  const Pipeline& pipeline = program_.sharded.layout.pipeline;
+  return contains(lies.axes, pipeline.axis) && layers_over(program_.sharded.graph, pipeline, dim);
+}
+
 RankSet RankClasses::with_turns(DimId dim, const DimPlacement& lies) const {
   const Layout& layout = program_.sharded.layout;
   RankSet result = all();
-  if (!contains(lies.axes, layout.pipeline.axis) || !layers_over(program_.sharded.graph, layout.pipeline, dim))
-    return result;
+  if (!lies_by_stages(dim, lies)) return result;
   const int64_t turns = program_.sharded.graph.dim(dim).size;
   for (size_t i = 0; i < count(); ++i)
     result[i] = owned_positions(layout.mesh, turns, lies, classes_[i].rank).size() > 0;

@@ -56,6 +56,8 @@ class RankClasses {
     std::vector<bool> turn;  // by place in `turns_`: whether it is its turn there
   };
   RankSet at(const Where&) const;
+  /// Whether the turns of a pipeline's loop lie so.
+  bool lies_by_stages(DimId, const DimPlacement&) const;
   /// Those whose stages have some turns of a pipeline's loop, which lie so; all of them where it is no such loop's dim.
   RankSet with_turns(DimId, const DimPlacement&) const;
 

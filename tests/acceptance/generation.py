@@ -458,6 +458,61 @@ def translated(report, folder, layouts):
         report.true(f"translate, --layout {layout}", [o["tokens"] for o in other] == [o["tokens"] for o in one])
 
 
+STAGES = """
+dim batch = 2, src = 8, tgt = 16, embed = 6, out = embed, vocab = 128, enc = 2, dec = 2
+model M {
+  input source : index(vocab)[batch, src]
+  input token, target : index(vocab)[batch, tgt]
+  param wte : real[vocab, embed] = normal(std: 1)
+  e = take[vocab](wte, source)
+  repeat enc {
+    param w : real[embed, out] = fan_in[embed]
+    e = e + tanh(dot[embed](e, w))[out as embed]
+  }
+  m = mean[src](e)
+  h = take[vocab](wte, token)
+  repeat dec {
+    param v : real[embed, out] = fan_in[embed]
+    h = h + tanh(dot[embed](h + m, v))[out as embed]
+  }
+  logits = dot[embed](h, wte)
+  loss   = mean[batch, tgt](cross_entropy[vocab](logits, target))
+  minimize loss with sgd(lr: 0.1)
+  generate token along tgt from logits
+}
+mesh two { pipe: 2 }
+mesh three { pipe: 3 }
+mesh four { pipe: 4 }
+layout even on two { enc, dec -> pipe { microbatches: 1 } }
+layout late on two { enc, dec -> pipe { microbatches: 1, cut: (1, 3) } }
+layout early on two { enc, dec -> pipe { microbatches: 1, cut: (3, 1) } }
+layout folded on two { enc, dec -> pipe { microbatches: 2, schedule: "zb_v" } }
+layout thirds on three { enc, dec -> pipe { microbatches: 1, cut: (1, 2, 1) } }
+layout each on four { enc, dec -> pipe { microbatches: 1 } }
+"""
+
+
+def in_stages(report, folder, write, alone):
+    """An encoder's and a decoder's layers over stages, of which some have none of the decoder's."""
+    spec, params, text = [write("stages", STAGES + alone)], f"{folder}/params.safetensors", f"{folder}/text"
+    with open(text, "w", encoding="utf-8") as file:
+        file.write("abc bca\n" * 2)
+    with open(f"{folder}/stages.yaml", "w", encoding="utf-8") as file:
+        file.write("data:\n" + "".join(f"  {name}: {{ file: {text}, type: bytes, pad: 0, {mark} }}\n" for name, mark in (("source", "end: 2"), ("token", "start: 1"), ("target", "end: 2"))))
+    for name, size in (("source", 8), ("token", 16), ("target", 16)):
+        np.save(f"{folder}/{name}.npy", np.zeros((2, size), np.int32))
+    execute(meshc(), "fetch", *spec, "--layout", "alone", "--precision", "f64", "--seed", SEED, "--save-params", params,
+            *(part for name in ("source", "token", "target") for part in ("--feed", f"{name}={folder}/{name}.npy")))
+    words, prompts = [f"{folder}/stages.yaml", "--tokens", TOKENS, "--temperature", "0.9", "--seed", "5"], ["abc", "hgfed"]
+    one = generated(spec, params, [*words, "--layout", "alone"], prompts)
+    report.true("stages: texts that depend on what the encoder reads", one[0]["tokens"] != one[1]["tokens"], one)
+    for layout in ("even", "late", "early", "folded", "thirds", "each"):
+        other = generated(spec, params, [*words, "--layout", layout], prompts)
+        report.true(f"stages, --layout {layout}: the tokens", [o["tokens"] for o in other] == [o["tokens"] for o in one], other)
+        report.check(f"stages, --layout {layout}: their likelihoods", max(np.abs(np.subtract(o["logprobs"], a["logprobs"])).max() for o, a in zip(other, one)), BOUND)
+    report.true("stages, by the built program bit by bit", generated(spec, params, [*words, "--layout", "even"], prompts, how=()) == generated(spec, params, [*words, "--layout", "even"], prompts))
+
+
 def run(small):
     report = Report()
     with scratch() as folder:
@@ -483,6 +538,7 @@ def run(small):
             extra = write(f"{name}-alone", alone)
             layouts = [["--layout", one] for one in (layouts[1:2] if small else layouts)]
             report.attempt(name, lambda: compare(report, folder, name, [f"{TOP}/specs/{name}.mesh", extra], options, layouts, 32))
+        report.attempt("stages", lambda: in_stages(report, folder, write, alone))
         report.attempt("tokenizer", lambda: tokenized(report, folder))
         report.attempt("beams", lambda: small_vocabulary(report, folder, write, alone + LAYOUTS.replace("HEADS", "heads").replace("KEY", "key"), ["attention in layers"] if small else ["attention in layers", "gru", "padding"]))
         if not small:

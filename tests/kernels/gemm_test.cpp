@@ -218,6 +218,8 @@ TYPED_TEST(Gemm, ResultsThatNoCacheHolds) {
   constexpr int64_t rows = 34, cols = 131'100;
   std::mt19937 random(7);
   std::uniform_real_distribution<double> unit(-1, 1);
+  auto fast = all_variants<T>();
+  if (fast.size() > 1) fast.erase(fast.begin());  // without an instruction for it, a multiply-add takes a hundred times as long
   for (const int64_t inner : {516, 1040}) {
     std::vector<T> a(rows * inner), b(inner + cols), c(rows * cols), some(rows * cols);
     for (std::vector<T>* values : {&a, &b, &c})
@@ -227,7 +229,7 @@ TYPED_TEST(Gemm, ResultsThatNoCacheHolds) {
     p.a = a.data(), p.a_row = inner;
     p.b = b.data(), p.b_row = 1;  // each row is the last one, moved on
     p.c_row = cols;
-    for (const auto& [name, multiply] : all_variants<T>()) {
+    for (const auto& [name, multiply] : fast) {
       std::vector<T> whole = c;
       p.c = whole.data();
       multiply(p);
