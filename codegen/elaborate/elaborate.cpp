@@ -70,6 +70,11 @@ void find_sample_dim(Elaboration& e, const ast::Model& model) {
     e.graph.sample_dim = stored.type.dims.front();
     return;
   }
+  const auto is_input = [](const ast::Statement& statement) {
+    const auto* port = std::get_if<ast::Port>(&statement.node);
+    return port && port->direction == ast::Port::Direction::input;
+  };
+  if (std::ranges::any_of(model.body, is_input)) return;  // one of which another error has told
   e.error("E0506", model.name.span, "a model with `minimize` needs an input")
       .help("`input x : real[batch, ...]`: its first dim is the sample dim");
 }

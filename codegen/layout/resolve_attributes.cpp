@@ -71,7 +71,14 @@ class Attributes {
     constexpr double most = 1e15;  // far above any batch, and still a whole number exactly
     const int64_t batch = graph_.dim(dim).size;
     const auto count = static_cast<int64_t>(std::min(number->value, most));
-    if (batch % count != 0) {
+    if (layout_.accumulate_span.known()) {
+      sink_.error("E0411", attribute.span, "`accumulate` where the batch is cut already")
+          .here("both cut the batch")
+          .label(layout_.accumulate_span, "the first")
+          .help("leave out `accumulate`: a pipeline adds up the gradients of its micro-batches");
+      return;
+    }
+    if (batch % count != 0 && !graph_.generation) {  // what writes texts takes them as one batch
       sink_
           .error("E0412", attribute.value->span, "{} micro-batches do not divide `{}` = {}", count,
                  graph_.dim(dim).name, batch)

@@ -248,9 +248,19 @@ class Checker {
     return first == second ? "" : fmt::format("`{}` and `{}`", *first, *second);
   }
 
+  /// Whether the rule says what is computed again of a loop over its dim, whatever has that dim.
+  bool computes_again(const Rule& rule) const {
+    if (rule.scope != RuleScope::general || rule.in || rule.pin || !rule.axes.empty()) return false;
+    return std::ranges::any_of(rule.dims, [&](DimId dim) {
+      const std::string within = graph_.dim(dim).name + ".";
+      return layout_.remat.loops.contains(dim) ||
+             std::ranges::any_of(layout_.remat.values, [&](const auto& value) { return value.starts_with(within); });
+    });
+  }
+
   void check_effects() {
     for (const Rule& rule : layout_.rules) {
-      if (effective_.contains(&rule)) continue;
+      if (effective_.contains(&rule) || computes_again(rule)) continue;
       const bool several = rule.dims.size() > 1;
       sink_
           .lint("unused_layout_rule", rule.span, "no {} of `{}`{} has {} `{}`{}", spoken_of(rule), graph_.model,

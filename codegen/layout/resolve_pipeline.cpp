@@ -117,7 +117,7 @@ class PipelineRule {
     constexpr double most = 1e9;  // far above any batch
     micro_batches = static_cast<int64_t>(std::min(number->value, most));
     const Dim& batch = graph_.dim(graph_.sample_dim);
-    if (batch.size % micro_batches == 0) return true;
+    if (batch.size % micro_batches == 0 || graph_.generation) return true;  // what writes texts takes them as one batch
     int64_t less = std::min(batch.size, micro_batches), more = micro_batches;
     while (batch.size % less != 0) --less;
     while (more < batch.size && batch.size % more != 0) ++more;

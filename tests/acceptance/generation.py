@@ -487,13 +487,15 @@ layout even on two { enc, dec -> pipe { microbatches: 1 } }
 layout late on two { enc, dec -> pipe { microbatches: 1, cut: (1, 3) } }
 layout early on two { enc, dec -> pipe { microbatches: 1, cut: (3, 1) } }
 layout folded on two { enc, dec -> pipe { microbatches: 2, schedule: "zb_v" } }
+layout parts on two { enc, dec -> pipe { microbatches: 4 } }
+layout added on two { embed -> pipe; batch -> none { accumulate: 3 } }
 layout thirds on three { enc, dec -> pipe { microbatches: 1, cut: (1, 2, 1) } }
 layout each on four { enc, dec -> pipe { microbatches: 1 } }
 """
 
 
 def in_stages(report, folder, write, alone):
-    """An encoder's and a decoder's layers over stages, of which some have none of the decoder's."""
+    """An encoder's and a decoder's layers over stages, of which some have none of the decoder's; texts are no batch that micro-batches would have to divide."""
     spec, params, text = [write("stages", STAGES + alone)], f"{folder}/params.safetensors", f"{folder}/text"
     with open(text, "w", encoding="utf-8") as file:
         file.write("abc bca\n" * 2)
@@ -506,7 +508,7 @@ def in_stages(report, folder, write, alone):
     words, prompts = [f"{folder}/stages.yaml", "--tokens", TOKENS, "--temperature", "0.9", "--seed", "5"], ["abc", "hgfed"]
     one = generated(spec, params, [*words, "--layout", "alone"], prompts)
     report.true("stages: texts that depend on what the encoder reads", one[0]["tokens"] != one[1]["tokens"], one)
-    for layout in ("even", "late", "early", "folded", "thirds", "each"):
+    for layout in ("even", "late", "early", "folded", "parts", "added", "thirds", "each"):
         other = generated(spec, params, [*words, "--layout", layout], prompts)
         report.true(f"stages, --layout {layout}: the tokens", [o["tokens"] for o in other] == [o["tokens"] for o in one], other)
         report.check(f"stages, --layout {layout}: their likelihoods", max(np.abs(np.subtract(o["logprobs"], a["logprobs"])).max() for o, a in zip(other, one)), BOUND)
