@@ -115,6 +115,8 @@ TEST_F(RunFileTest, WordsOfOtherPlacesSayWhere) {
 }
 
 TEST_F(RunFileTest, ATabIsCalledATab) {
+  // Keys of the command line do not make a map of what is none.
+  EXPECT_TRUE(error("- a", {"train.steps=3"}).starts_with("a run file must be a map of keys and values, not a list\n"));
   for (const char* text : {"train:\n\tsteps: 3\n", "train:\n  lr: 1\n \tsteps: 3\n", "train:\n\tsteps: 3\n\tlr: 1\n"})
     EXPECT_NE(error(text).find("a tab indents this line\n  --> run.yaml:"), std::string::npos) << error(text);
   EXPECT_EQ(error("train:\n\tsteps: 3\n"),

@@ -24,12 +24,15 @@ bool has_every_input(const meshrt::RunFile& run, const Graph& graph) {
   });
 }
 
-/// `data` of the user's run file, its paths from any folder; nothing where an input or a file is not there.
+/// `data` of the user's run file, its paths from any folder; nothing where an input or a file is not there. What the
+/// command line names must be there.
 std::optional<YAML::Node> data_of_user(const Session& session, const SpecOptions& spec, const Compiled& compiled) {
   std::optional<meshrt::RunFile> run;
   try {
     run = meshrt::read_run_file(spec.run_file(), spec.overrides());
   } catch (const meshrt::Failure&) {
+    const auto names_data = [](const std::string& one) { return one.starts_with("data."); };
+    if (std::ranges::any_of(spec.overrides(), names_data)) throw;  // on the command line it was meant
     meshrt::read_run_file(spec.run_file(), spec.overrides(), meshrt::NamedFiles::may_lack);
     return std::nullopt;  // a file is not there
   }

@@ -375,6 +375,7 @@ RunFile parse_run_file(const std::string& name, const std::string& content, cons
   RunErrors errors(*text);
   text->add({name, content, folder});
   YamlNode root = parse_yaml(*text, 0, errors);
+  if (root.kind != YamlNode::Kind::map) MapReader(&root, "", run_section(""), errors);  // before a key makes it one
   errors.throw_if_any();  // what follows from a broken text would only confuse
   for (const std::string& override_text : overrides) {
     const int index = text->add({"command line", override_text, ""});

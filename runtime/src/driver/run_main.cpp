@@ -118,12 +118,14 @@ int run(int argc, char** argv, MakeProgram make, const char* instructions) {
   CommandLine line = parse_command_line({argv + std::min(argc, 1), static_cast<size_t>(std::max(0, argc - 1))});
   if (line.help) {
     tell_on(stdout, "{}", help_text(name));
+    require_written(stdout);
     return 0;
   }
   const ProgramInfo info = make()->info();
   if (!line.info) std::signal(SIGPIPE, SIG_IGN);  // training goes on when nobody reads of it any more
   if (line.info) {
     tell_on(stdout, "{}", line.json ? info_json(info) : info_text(info));
+    require_written(stdout);
     return 0;
   }
   const char* runs = std::getenv("MESHRT_RUNS");
@@ -136,7 +138,9 @@ int run(int argc, char** argv, MakeProgram make, const char* instructions) {
     const std::unique_ptr<Threads> computing = threads_for(rank, threads);
     if (threads > 1 && rank.rank() == 0) warn_of_threads(rank, threads);
     const RunFile run = read_run_file(line, run_file);
-    return perform(line, rank, *make(), run, options);
+    const int code = perform(line, rank, *make(), run, options);
+    if (line.command != Command::train && rank.rank() == 0) require_written(stdout);
+    return code;
   };
   if (in_job()) return run_rank(body);
   // Mistakes in the run file are told once, before any rank starts.

@@ -34,14 +34,14 @@ std::string varint(uint64_t number) {
   return bytes + static_cast<char>(number);
 }
 
-enum Wire { number = 0, eight_bytes = 1, text = 2, four_bytes = 5 };
+enum Wire { whole_number = 0, eight_bytes = 1, text = 2, four_bytes = 5 };
 
 std::string key(int field, Wire wire) { return varint(static_cast<uint64_t>(field << 3 | wire)); }
 std::string text_field(int field, const std::string& bytes) { return key(field, text) + varint(bytes.size()) + bytes; }
 
 // Event: 1 wall_time, 2 step, 3 file_version, 5 summary. Summary: 1 value. Value: 1 tag, 2 simple_value.
 std::string event_of(double seconds, int64_t step) {
-  return key(1, eight_bytes) + little_endian(seconds) + key(2, number) + varint(static_cast<uint64_t>(step));
+  return key(1, eight_bytes) + little_endian(seconds) + key(2, whole_number) + varint(static_cast<uint64_t>(step));
 }
 
 // TFRecord stores a CRC so that one of bytes that hold CRCs themselves is still a good one.

@@ -21,4 +21,8 @@ void tell(fmt::format_string<Values...> format, Values&&... values) {
   tell_on(stderr, format, std::forward<Values>(values)...);
 }
 
+/// Of a stream whose text is what a command was asked for. Throws Failure (Cause::environment) where some of it could
+/// not be written; not where nobody reads on, as `head` does not.
+void require_written(std::FILE* stream);
+
 }  // namespace meshrt
