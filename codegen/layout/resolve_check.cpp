@@ -118,6 +118,7 @@ class Checker {
     if (layout_.pipeline &&
         std::ranges::count_if(layout_.rules, [&](const Rule& rule) { return !leaves_stages(rule); }))
       return;
+    if (layout_.pipeline && !gradients_stay_at_stages()) return;
     for (const Subject& subject : subjects_of(graph_)) check(subject);
     // A turn of a stacked parameter is one too, without the loop's dim.
     for (const Subject& turn : turns_of_parameters(graph_)) check_ranks(turn);
@@ -151,6 +152,32 @@ class Checker {
         .label(pipeline.span, "the pipeline")
         .help("split it over another axis" + instead_of_moments(rule, axis));
     return false;
+  }
+
+  /// The gradients of what a turn of the pipeline's loop reads are computed at its stage, too.
+  bool gradients_stay_at_stages() {
+    const Pipeline& pipeline = layout_.pipeline;
+    std::set<const Rule*> wrong;
+    for (const Stored& stored : graph_.stored) {
+      if (stored.kind != StoredKind::parameter || stored.stacked == 0 || !pipeline.loop_over(stored.type.dims.front()))
+        continue;
+      const std::vector<DimId> turn(stored.type.dims.begin() + static_cast<std::ptrdiff_t>(stored.stacked),
+                                    stored.type.dims.end());
+      for (const DimId dim : turn) {
+        const Rule* rule = rule_for(layout_, ValueKind::gradient, {stored.path}, turn, dim);
+        if (rule == nullptr || !contains(rule->axes, pipeline.axis) || !wrong.insert(rule).second) continue;
+        const std::string& axis = layout_.mesh.axes[pipeline.axis].name;
+        sink_
+            .error("E0424", rule->span,
+                   "the gradient of `{}` is split over `{}`, along which the stages of a pipeline lie", stored.path,
+                   axis)
+            .here("each stage computes the gradients of its turns alone")
+            .label(pipeline.span, "the pipeline")
+            .label(stored.span, "read by its turns")
+            .help("split it over another axis");
+      }
+    }
+    return wrong.empty();
   }
 
   /// The same rule of moments, which are nobody's stage; of those that lie at their turn's stage already, it holds not.
