@@ -11,9 +11,10 @@ namespace {
 
 bool has(const std::vector<ValueId>& list, ValueId value) { return std::ranges::find(list, value) != list.end(); }
 
-class Verifier {
+class RegionVerifier {
  public:
-  Verifier(const Graph& graph, const std::vector<Region>& regions) : graph_(graph), flow_(graph), regions_(regions) {}
+  RegionVerifier(const Graph& graph, const std::vector<Region>& regions)
+      : graph_(graph), flow_(graph), regions_(regions) {}
 
   std::vector<std::string> run() {
     for (const NodeId id : flow_.nodes()) {
@@ -103,7 +104,7 @@ class Verifier {
 }  // namespace
 
 std::vector<std::string> verify_regions(const Graph& graph, const std::vector<Region>& regions) {
-  return Verifier(graph, regions).run();
+  return RegionVerifier(graph, regions).run();
 }
 
 }  // namespace mesh

@@ -134,6 +134,14 @@ def ends_with_agent(report, folder):
     report.true("ranks whose agent is killed: their codes and words", all(rank.returncode == 3 for rank in ranks) and "the launcher of this job has ended" in "".join(said), said)
 
 
+def waits_alone(report, folder):
+    """As torchrun starts ranks, one of which never comes."""
+    run = {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29534", "TORCHELASTIC_RUN_ID": f"alone{os.getpid()}", "MESHRT_CONNECT_TIMEOUT": "2"}
+    done = execute(f"{folder}/two/gpt", f"{folder}/run.yaml", "train.steps=1", env=run, code=None)
+    report.true("a rank that never comes: code and words", done.returncode == 3 and "1 of 2 ranks have not come within 2 s, of them 1; set MESHRT_CONNECT_TIMEOUT" in done.stderr,
+                (done.returncode, done.stderr))
+
+
 def says_where(report, folder):
     done = execute(MESHRUN, "-n", 8, "--display-map", f"{folder}/many/gpt", f"{folder}/run.yaml", "train.steps=1")
     report.true("--display-map: a line for each rank", len(re.findall(r"^ +\d  .+  data \d, model \d$", done.stderr, re.M)) == 8, done.stderr.splitlines()[:2])
@@ -206,6 +214,7 @@ def run(small):
             report.attempt("timeout", lambda: heeds_timeout(report, folder))
             report.attempt("reader", lambda: outlives_its_reader(report, folder))
             report.attempt("agent", lambda: ends_with_agent(report, folder))
+            report.attempt("one alone", lambda: waits_alone(report, folder))
             here = says_where(report, folder)
             why_not = permitted()
             if why_not:

@@ -159,7 +159,7 @@ int port_of(int socket) {
   sockaddr_storage address{};
   socklen_t length = sizeof address;
   getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length);
-  return port_number(address);
+  return address.ss_family == AF_UNIX ? 0 : port_number(address);
 }
 
 Descriptor connect_to(const std::vector<Address>& addresses, std::chrono::milliseconds limit) {

@@ -25,6 +25,7 @@ std::vector<Address> parse_addresses(const std::string& text, const std::string&
 /// Sockets that listen at one port (0: a free one) of each of `hosts`, or under the one name "@name". Those where it
 /// cannot be are left out. Throws Failure (Cause::environment) when it can be nowhere.
 std::vector<Descriptor> listen_at(const std::vector<std::string>& hosts, int port);
+/// 0 where it listens under a name.
 int port_of(int socket);
 
 /// Tries all addresses in turn until one answers. `goes_on` is asked between; false ends it. Throws Failure

@@ -34,7 +34,8 @@ Descriptor call_name(const std::string& name, int rank, const std::string& word,
 }
 
 AdoptedRanks::~AdoptedRanks() {
-  AdoptedRanks::clear();
+  // Ranks that wait for the job to begin learn from their connection that it will not.
+  if (listener_.get() < 0) AdoptedRanks::clear();
   finish_flights();
 }
 

@@ -90,9 +90,10 @@ class Gathering {
     for (size_t rank = 0; rank < host_of_rank_.size() && missing.size() < most; ++rank)
       if (host_of_rank_[rank] < 0) missing.push_back(static_cast<int>(rank));
     throw Failure(Cause::environment,
-                  fmt::format("{} of {} ranks have not come to port {} within {:g} s, of them {}; set "
+                  fmt::format("{} of {} ranks have not come{} within {:g} s, of them {}; set "
                               "MESHRT_CONNECT_TIMEOUT to more seconds if they only need longer",
-                              std::ranges::count(host_of_rank_, -1), host_of_rank_.size(), door_.port(),
+                              std::ranges::count(host_of_rank_, -1), host_of_rank_.size(),
+                              door_.port() > 0 ? fmt::format(" to port {}", door_.port()) : "",
                               std::chrono::duration<double>(limit).count(), fmt::join(missing, ", ")));
   }
 
