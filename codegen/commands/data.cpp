@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 
 #include "codegen/commands/command.h"
@@ -19,6 +20,14 @@ void allow(const DataOptions& options, const CLI::App& app, const std::string& n
            const std::vector<std::string>& actions) {
   if (app.count(name) > 0 && std::ranges::find(actions, options.action) == actions.end())
     throw UsageError(fmt::format("{} does not belong to `meshc data {}`", name, options.action));
+}
+
+/// What is read may not be written over before it has been read.
+void keep_inputs(const DataOptions& options) {
+  std::error_code ignored;  // of files that are not there
+  for (const std::string& file : options.files)
+    if (std::filesystem::equivalent(file, options.out, ignored))
+      throw UsageError(fmt::format("-o {}: that is a file which is read; name another", options.out));
 }
 
 int run(const DataOptions& options, const CLI::App& app) {
@@ -37,6 +46,7 @@ int run(const DataOptions& options, const CLI::App& app) {
   }
   if (options.action != "show" && options.action != "decode" && options.out.empty())
     throw UsageError(fmt::format("`meshc data {}` needs `-o FILE`", options.action));
+  keep_inputs(options);
   if (options.end && options.no_end) throw UsageError("--end and --no-end exclude each other");
   if (options.action == "show") return show_data(options);
   if (options.action == "tokenize") return tokenize_data(options);
@@ -57,7 +67,8 @@ Command data_command() {
       "pack FILE...       token files and arrays, each a document, as one token file\n"
       "decode FILE...     the text of token files, on stdout or in a file: bytes, or what the SentencePiece model "
       "makes\n"
-      "                   of them; where a document ends, a line does\n"
+      "                   of them, which keeps no line end within a document and one space of several; where a\n"
+      "                   document ends, a line does\n"
       "train TEXT...      a SentencePiece model of texts\n"
       "schema             the JSON Schema of run files, for editors and scripts\n\n"
       "Token files are read by `data: { token: {file: FILE, type: TYPE, window: seq} }` in a run file: type u16 is\n"
@@ -67,7 +78,7 @@ Command data_command() {
        {"meshc data tokenize *.txt -o train.bin --tokenizer text.model", "each text a document, in llm.c's format"},
        {"meshc data tokenize lines.txt -o train --type megatron --documents line --end 0",
         "bytes; each line a document"},
-       {"meshc data decode train.bin --tokenizer text.model -o text.txt", "the text again"},
+       {"meshc data decode train.bin --tokenizer text.model -o text.txt", "its documents, a line each"},
        {"meshc data pack a.npy b.npy -o train.bin --type u16", "arrays as nanoGPT's token file"}},
       [](CLI::App& app) -> std::function<int()> {
         auto options = std::make_shared<DataOptions>();

@@ -88,6 +88,7 @@ def check_bytes(report, folder):
     told = json.loads(data("decode", f"{out}.u16", "--from", "u16", "--end", "256", "-o", f"{out}.text", "--json"))
     report.true("what was decoded is told", told == {"schema": 1, "file": f"{out}.text", "tokens": len(a + b) + 2, "documents": 2, "bytes": len(a + b) + 2}, told)
     for arguments, wanted, code in ((("tokenize", first), "needs `-o FILE`", 2),
+                                    (("tokenize", second, first, "-o", first), "that is a file which is read; name another", 2),
                                     (("decode", f"{out}.u16", "--from", "u16", "-o", f"{out}.x"), f"number {len(a)} is 256, which is no byte: `--tokenizer FILE` names the model that made it, `--end N` what ends a document", 1),
                                     (("decode", first, "--documents", "line"), "--documents does not belong to `meshc data decode`", 2),
                                     (("decode", first, "--json"), "needs `-o FILE` for the text", 2),

@@ -87,7 +87,7 @@ std::vector<RunSection> made_sections() {
         {"resume", KeyKind::text,
          "`auto`: from the newest in `dir`, if there is one; `never`; or the path of a checkpoint (auto)"},
         {"async", KeyKind::truth, "writes from a copy while steps go on; `false`: steps wait, no copy (true)"},
-        {"file_size", KeyKind::bytes, "the largest size of one file (5 GB)"},
+        {"file_size", KeyKind::bytes, "the largest size of one file, but for a tensor that is larger: none is cut (5 GB)"},
         {"best", KeyKind::section, "keeps the checkpoint of the best evaluation, as `best` in `dir`"}}},
       {"checkpoint.best", {metric_key(), mode_key()}},
       {"log",
