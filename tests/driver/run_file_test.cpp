@@ -114,9 +114,15 @@ TEST_F(RunFileTest, WordsOfOtherPlacesSayWhere) {
               }).ends_with("^^^^^ a size of the spec: `--set batch=32`, of its first input's first dim"));
 }
 
-TEST_F(RunFileTest, ATabIsCalledATab) {
+TEST_F(RunFileTest, TheCommandLineStandsInPlaceOfTheRunFile) {
+  const std::string file = folder_.path("train.bin"), mix = fmt::format("[{{file: {0}}}, {{file: {0}}}]", file);
+  EXPECT_TRUE(parse("data: { a: {mix: " + mix + "} }", {"data.a.file=" + file}).data[0].mixture.empty());
+  EXPECT_EQ(parse("data: { a: {file: train.bin} }", {"data.a.mix=" + mix}).data[0].mixture.size(), 2U);
   // Keys of the command line do not make a map of what is none.
   EXPECT_TRUE(error("- a", {"train.steps=3"}).starts_with("a run file must be a map of keys and values, not a list\n"));
+}
+
+TEST_F(RunFileTest, ATabIsCalledATab) {
   for (const char* text : {"train:\n\tsteps: 3\n", "train:\n  lr: 1\n \tsteps: 3\n", "train:\n\tsteps: 3\n\tlr: 1\n"})
     EXPECT_NE(error(text).find("a tab indents this line\n  --> run.yaml:"), std::string::npos) << error(text);
   EXPECT_EQ(error("train:\n\tsteps: 3\n"),

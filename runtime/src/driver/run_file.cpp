@@ -353,6 +353,21 @@ class RunFileReader {
   std::map<Mark, std::string> paths_;  // of files that are read, from any folder
 };
 
+/// `data.NAME.file=` of the command line stands in place of a `mix` of the run file, and the reverse.
+void drop_what_it_replaces(YamlNode& root, std::string_view override_text) {
+  const std::string_view path = override_text.substr(0, override_text.find('='));
+  const size_t first = path.find('.'), last = path.rfind('.');
+  if (first == last || path.substr(0, first) != "data") return;
+  const std::string_view key = path.substr(last + 1), other = key == "file" ? "mix" : key == "mix" ? "file" : "";
+  YamlNode* node = &root;
+  for (const std::string_view name : {path.substr(0, first), path.substr(first + 1, last - first - 1)}) {
+    const auto found = std::ranges::find(node->entries, name, &YamlNode::Entry::key);
+    if (found == node->entries.end()) return;
+    node = &found->value;
+  }
+  std::erase_if(node->entries, [&](const YamlNode::Entry& entry) { return entry.key == other; });
+}
+
 }  // namespace
 
 int64_t Cut::of(int64_t size) const {
@@ -380,6 +395,7 @@ RunFile parse_run_file(const std::string& name, const std::string& content, cons
   for (const std::string& override_text : overrides) {
     const int index = text->add({"command line", override_text, ""});
     apply_override(root, *text, index, errors);
+    drop_what_it_replaces(root, override_text);
   }
   errors.throw_if_any();
   RunFile run;
