@@ -167,6 +167,13 @@ bool resolve_schedule(const ScheduleOfRule& rule, ScheduleShape shape, const Mes
                       Pipeline& made, DiagnosticSink& sink) {
   if (rule.backward && !has_backward(*rule.backward, made, sink)) return false;
   if (!has_lists(rule, shape, axis, sources, made, sink)) return false;
+  if (rule.backward && !made.split_backward && made.has_weights_apart()) {
+    sink.error("E0411", rule.backward->span, "`backward: \"whole\"` of schedule `{}`, which is made of halves",
+               made.schedule)
+        .label(rule.schedule->span, "its backward passes send before they compute the weights' gradients")
+        .help(R"(leave it out, or take a schedule of whole passes, as `schedule: "1f1b"`)");
+    return false;
+  }
   if (made.split_backward) made.lists = with_split_backwards(std::move(made.lists));
   return true;
 }
