@@ -185,7 +185,8 @@ Command verify_command() {
       "otherwise:\n"
       "differences may be 1e-9 (f32: 1e-5; in bf16: 1/64, in f16 1/512, four times that where ranks add up in it, or "
       "twice what f32 differs there) of a tensor's\n"
-      "largest number.\n"
+      "largest number. Adam makes a whole step of a gradient that is zero but for rounding (that of a bias of\n"
+      "keys): in f32 such a parameter may differ by the learning rate, in f64 it does not.\n"
       "Exit code 0: all equal; 1: something differs.",
       {{"meshc verify gpt.mesh", "the spec's default layout"},
        {"meshc verify gpt.mesh --layout both --set batch=4", "another layout, a smaller model"}},

@@ -66,8 +66,10 @@ class Labels {
       if (!first || is_before(other, *first)) first = other;
     };
     for (const ValueId result : node.results) read_by(result, node.body, consider);
-    const std::optional<Label> source = label_of_source(node.results[0]);
-    if (!first || leaves(node)) consider(source ? *source : first_of(node.body));
+    const ValueId made_of = source_of(node.results[0]);
+    const std::optional<Label> source = label_of_maker(made_of);
+    if (!first || leaves(node))
+      consider(source && graph_.value(made_of).body == node.body ? *source : first_of(node.body));
     if (source && first->part < source->part) first = source;  // a loop of I takes what W made, for its turns' W
     node.part = first->part;
     node.region = first->part == Part::update ? RegionId{} : first->region;
@@ -99,15 +101,20 @@ class Labels {
     }
   }
 
-  /// Of what a value is made of that is not added; nothing where a loop gives that to its turns.
-  std::optional<Label> label_of_source(ValueId value) const {
+  /// The value that is not added of which a value is made.
+  ValueId source_of(ValueId value) const {
     NodeId maker = graph_.value(value).producer;
     while (is_added(maker) && !graph_.node(maker).inputs.empty()) {
       value = graph_.node(maker).inputs[0];
       maker = graph_.value(value).producer;
     }
-    const Node& node = graph_.node(maker);
-    if (graph_.value(value).body != node.body) return {};
+    return value;
+  }
+
+  /// Of the node that makes it; nothing where that is a loop which gives it to its turns.
+  std::optional<Label> label_of_maker(ValueId source) const {
+    const Node& node = graph_.node(graph_.value(source).producer);
+    if (graph_.value(source).body != node.body) return {};
     return Label{node.part, node.region};
   }
 

@@ -118,6 +118,26 @@ def outlives_its_reader(report, folder):
         report.true(f"{' '.join(launcher[3:])} output that nobody reads any more", job.wait(timeout=60) == 0 and os.path.exists(f"{ckpt}/step-40"), said[-300:])
 
 
+def prints_for_people(report, folder):
+    """Lines that replace each other on a terminal; whole ones on that which Open MPI gives a rank, whatever stands behind it."""
+    for name, env in (("a terminal", {}), ("a terminal of Open MPI's", {"OMPI_COMM_WORLD_RANK": "0"})):
+        terminal, theirs = os.openpty()
+        job = subprocess.Popen([f"{folder}/two/gpt", "-n", "2", f"{folder}/run.yaml", "train.steps=3", "log.every=1"], stdout=theirs, stderr=subprocess.DEVNULL,
+                               env={**os.environ, "TERM": "xterm", **env})
+        os.close(theirs)
+        text = b""
+        try:
+            while piece := os.read(terminal, 65536):
+                text += piece
+        except OSError:  # nobody has the other end any more
+            pass
+        os.close(terminal)
+        lines = text.decode().replace("\r\n", "\n")
+        report.true(f"progress on {name}", job.wait(timeout=60) == 0 and ("\r" in lines or "\x1b" in lines) == (not env), lines[-300:])
+        if env:
+            report.true("its lines", all(re.search(rf"^step {step}/3 ", lines, re.M) for step in (1, 2, 3)), lines[-300:])
+
+
 def ends_with_agent(report, folder):
     """As torchrun starts ranks: when the process that serves them is killed, they end, and say why."""
     run = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29533", "TORCHELASTIC_RUN_ID": f"agent{os.getpid()}"}
@@ -213,6 +233,7 @@ def run(small):
             report.attempt("restarts", lambda: restarts(report, folder))
             report.attempt("timeout", lambda: heeds_timeout(report, folder))
             report.attempt("reader", lambda: outlives_its_reader(report, folder))
+            report.attempt("people", lambda: prints_for_people(report, folder))
             report.attempt("agent", lambda: ends_with_agent(report, folder))
             report.attempt("one alone", lambda: waits_alone(report, folder))
             here = says_where(report, folder)

@@ -21,6 +21,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 bool is_terminal(std::FILE* file) {
+  // Open MPI gives each rank a terminal of its own, whatever takes what is printed: no person's.
+  if (std::getenv("OMPI_COMM_WORLD_RANK") != nullptr) return false;
   const char* term = std::getenv("TERM");
   return isatty(fileno(file)) != 0 && (term == nullptr || std::strcmp(term, "dumb") != 0);
 }

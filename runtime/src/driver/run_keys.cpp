@@ -26,7 +26,8 @@ std::vector<RunKey> source_keys() {
           {"from", KeyKind::cut, "reads the file from this entry, or this share of it (its start)"},
           {"to", KeyKind::cut, "reads it up to here (its end)"},
           {"of", KeyKind::text, "another input; this one is read from the same place in its file"},
-          {"shift", KeyKind::whole, "reads so many entries later than `of` (0)"}};
+          {"shift", KeyKind::whole,
+           "reads so many entries later than `of`: elements of a text or token file, else rows, or lines (0)"}};
 }
 
 std::vector<RunKey> mixture_keys() {
@@ -87,7 +88,8 @@ std::vector<RunSection> made_sections() {
         {"resume", KeyKind::text,
          "`auto`: from the newest in `dir`, if there is one; `never`; or the path of a checkpoint (auto)"},
         {"async", KeyKind::truth, "writes from a copy while steps go on; `false`: steps wait, no copy (true)"},
-        {"file_size", KeyKind::bytes, "the largest size of one file, but for a tensor that is larger: none is cut (5 GB)"},
+        {"file_size", KeyKind::bytes,
+         "the largest size of one file, but for a tensor that is larger: none is cut (5 GB)"},
         {"best", KeyKind::section, "keeps the checkpoint of the best evaluation, as `best` in `dir`"}}},
       {"checkpoint.best", {metric_key(), mode_key()}},
       {"log",
