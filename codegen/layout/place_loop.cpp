@@ -136,7 +136,9 @@ std::optional<Placement> Placer::ruled_turn(const LoopOp& loop, const LoopOp::Co
     remove_axes(dim, {first, dim.axes.end()});
   }
   std::erase_if(lies.partial, [&](const Partial& partial) { return claimed(partial.axis); });
-  std::erase_if(lies.at, [&](const Where& where) { return claimed(where.axis); });
+  // The rank that makes a turn by what it reads may be another one than that which keeps it.
+  std::erase_if(
+      lies.at, [&](const Where& where) { return claimed(where.axis) || (where.owner && where.owner.dim == loop.dim); });
   for (const Where& where : owners_of_turn(loop.dim, *ruled)) lies.at.push_back(where);
   std::ranges::sort(lies.at);
   return lies;
