@@ -363,7 +363,7 @@ def beams_refused(report, spec, params):
     for given, said, code in ((["--beams", SMALL + 1], f"--beams {SMALL + 1}: `token` has {SMALL} elements, and a beam for each at most: --beams {SMALL}", 2),
                               (["--beams", 3, "--set", "batch=2"], "--beams 3: the program has 2 sequences side by side: compile it with `--set batch=3`", 2),
                               (["--beams", 3, "--greedy"], "--beams excludes --greedy", 2), (["--beams", 3, "--top-k=2"], "--beams excludes --top-k", 2),
-                              (["--length-penalty", 1], "--length-penalty compares beams: give `--beams B`", 2), (["--beams", 0], "--beams 0: a number from 1 to", 2),
+                              (["--length-penalty", 1], "--length-penalty compares beams: give `--beams B`", 2), (["--stop", ""], "--stop takes a text: every text ends with an empty one", 2), (["--beams", 0], "--beams 0: a number from 1 to", 2),
                               (["--begin", "a"], "--begin is of models that are given one thing and write another; `token` is written on from its prompt", 2)):
         done = execute(meshc(), "generate", *spec, "--layout", "alone", "--params", params, "--precision", "f64", "--interpret", "--prompt", "\x01", *given, code=None)
         report.true(f"refused: {' '.join(map(str, given))}", done.returncode == code and said in done.stderr, done.stderr)

@@ -118,6 +118,8 @@ TEST_F(RunFileTest, TheCommandLineStandsInPlaceOfTheRunFile) {
   const std::string file = folder_.path("train.bin"), mix = fmt::format("[{{file: {0}}}, {{file: {0}}}]", file);
   EXPECT_TRUE(parse("data: { a: {mix: " + mix + "} }", {"data.a.file=" + file}).data[0].mixture.empty());
   EXPECT_EQ(parse("data: { a: {file: train.bin} }", {"data.a.mix=" + mix}).data[0].mixture.size(), 2U);
+  EXPECT_TRUE(error("train: { steps: 10 }", {"train.seed=18446744073709551615"})
+                  .starts_with("`train.seed` must be a whole number of at most 9223372036854775807, not "));
   // Keys of the command line do not make a map of what is none.
   EXPECT_TRUE(error("- a", {"train.steps=3"}).starts_with("a run file must be a map of keys and values, not a list\n"));
 }
@@ -306,7 +308,8 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
        "}\n"
        "  |                 ^^^^"},
       {"train: { steps: 99999999999999999999 }",
-       "`train.steps` must be a whole number of at least 1, not `99999999999999999999`\n  --> run.yaml:1:17\n"
+       "`train.steps` must be a whole number of at most 9223372036854775807, not `99999999999999999999`\n  --> "
+       "run.yaml:1:17\n"
        "1 | train: { steps: 99999999999999999999 }\n  |                 ^^^^^^^^^^^^^^^^^^^^"},
       {"train: { steps: }",
        "`train.steps` must be a whole number of at least 1, not nothing\n  --> run.yaml:1:10\n1 | train: { steps: }\n  "

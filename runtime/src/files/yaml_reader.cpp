@@ -71,7 +71,11 @@ Given<int64_t> MapReader::whole(std::string_view key, int64_t otherwise) const {
   const std::string* text = plain(*node);
   const std::optional<int64_t> value = text ? whole_number(*text) : std::nullopt;
   if (!value || *value < least) {
-    mismatch(key, *node, fmt::format("a whole number of at least {}", least));
+    const bool is_large =
+        !value && text && !text->empty() && text->find_first_not_of("0123456789") == std::string::npos;
+    mismatch(key, *node,
+             is_large ? fmt::format("a whole number of at most {}", INT64_MAX)
+                      : fmt::format("a whole number of at least {}", least));
     return {otherwise, node->mark};
   }
   return {*value, node->mark};

@@ -125,6 +125,7 @@ std::vector<std::string> prompts_of(const GenerateRequest& request) {
     if (request.beams > 0 && given(other))
       refuse(fmt::format("--beams excludes {}: beams are compared by what the model says alone", other));
   if (request.beams == 0 && given("--length-penalty")) refuse("--length-penalty compares beams: give `--beams B`");
+  if (std::ranges::count(request.stops, "") > 0) refuse("--stop takes a text: every text ends with an empty one");
   std::vector<std::string> prompts = request.prompts;
   for (std::string& line : file_lines(request)) prompts.push_back(std::move(line));
   if (prompts.empty()) refuse("nothing to go on from: `--prompt TEXT`, or `-f FILE` with a prompt on each line");
