@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <csignal>
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstring>
@@ -91,6 +92,7 @@ int run(const std::vector<Command>& commands, int argc, char** argv) {
 }  // namespace
 
 int run_command(const std::vector<Command>& commands, int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not be so large is an error with its name
   try {
     const int code = run(commands, argc, argv);
     errno = 0;
