@@ -63,6 +63,10 @@ def helps(report):
 def refuses(report, folder):
     done = execute("sh", "-c", f"ulimit -f 600; exec {folder}/two/gpt -n 2 {folder}/run.yaml train.steps=1", code=None)
     report.true("files may not be large: code and words", done.returncode == 3 and "cannot make shared memory for the job: File too large" in done.stderr, (done.returncode, done.stderr))
+    start = time.monotonic()
+    some = execute(MESHRUN, "-n", 2, "sh", "-c", f'[ "$MESHRT_RANK" = 1 ] || exec {folder}/two/gpt {folder}/run.yaml train.steps=1', code=None)
+    report.true("a rank that ends in order before it joins: code and words", some.returncode == 3 and "rank 1" in some.stderr and "exited with code 0 before it joined the job" in some.stderr, some.stderr)
+    report.check("seconds until that is told", float(f"{time.monotonic() - start:.2f}"), 10.0)
     many = execute(MESHRUN, "-n", 64 * len(os.sched_getaffinity(0)) + 1, "true", code=2)
     report.true("-n: more ranks than a host can carry", "would only hold each other up" in many.stderr, many.stderr.strip())
     report.true("postmortem without a folder", "takes the folder of a run" in execute(MESHRUN, "postmortem", code=2).stderr)

@@ -111,7 +111,10 @@ void Coordinator::entered(int rank, int pid) { members_[rank].pid = pid; }
 void Coordinator::received(int rank, const Message& message) {
   Member& member = members_[rank];
   switch (message.kind) {
-    case MessageKind::joined: member.joined = true; break;
+    case MessageKind::joined:
+      member.joined = true;
+      miss_those_that_left();
+      break;
     case MessageKind::exchange:
       member.exchanged = message.bytes;
       carry_exchange();
@@ -144,6 +147,14 @@ void Coordinator::carry_exchange() {
   for (Member& member : members_) member.exchanged.reset();
 }
 
+// A rank that ends in order without a word may be no program of ours, but then none is.
+void Coordinator::miss_those_that_left() {
+  if (std::ranges::none_of(members_, &Member::joined)) return;
+  for (int rank = 0; rank < placement_.ranks(); ++rank)
+    if (const Member& member = members_[rank]; !member.running && !member.joined && !member.finished)
+      return fail(who(rank), 3, " exited with code 0 before it joined the job");
+}
+
 void Coordinator::ended(int rank, int status) {
   Member& member = members_[rank];
   member.running = false;
@@ -162,6 +173,8 @@ void Coordinator::ended(int rank, int status) {
     std::string what = fmt::format(" {} before the end of the job", how_it_ended(status));
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) what += "; if nobody killed it, the host ran out of memory";
     fail(who(rank), 3, what, [&] { return last_words(rank); });
+  } else if (code == 0) {
+    miss_those_that_left();
   }
 }
 

@@ -64,6 +64,7 @@ class Coordinator : public HostEvents {
   std::string who(int rank) const;
   std::string last_words(int rank) const;
   std::string where_all_are() const;
+  void miss_those_that_left();
 
   Placement placement_;
   const Signals* signals_;
