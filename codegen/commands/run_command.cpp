@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <csignal>
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
