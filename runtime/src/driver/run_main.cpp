@@ -122,7 +122,7 @@ int run(int argc, char** argv, MakeProgram make, const char* instructions) {
     return 0;
   }
   const ProgramInfo info = make()->info();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not be so large is an error with its name
+  std::signal(SIGXFSZ, SIG_IGN);                  // a file that may not be so large is an error with its name
   if (!line.info) std::signal(SIGPIPE, SIG_IGN);  // training goes on when nobody reads of it any more
   if (line.info) {
     tell_on(stdout, "{}", line.json ? info_json(info) : info_text(info));
