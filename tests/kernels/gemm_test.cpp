@@ -219,7 +219,8 @@ TYPED_TEST(Gemm, ResultsThatNoCacheHolds) {
   std::mt19937 random(7);
   std::uniform_real_distribution<double> unit(-1, 1);
   auto fast = all_variants<T>();
-  if (fast.size() > 1) fast.erase(fast.begin());  // without an instruction for it, a multiply-add takes a hundred times as long
+  if (fast.size() > 1)
+    fast.erase(fast.begin());  // without an instruction for it, a multiply-add takes a hundred times as long
   for (const int64_t inner : {516, 1040}) {
     std::vector<T> a(rows * inner), b(inner + cols), c(rows * cols), some(rows * cols);
     for (std::vector<T>* values : {&a, &b, &c})
