@@ -220,34 +220,30 @@ class Checker {
     report.here("conflicts in {} : {}", called(subject), to_string(graph_, subject.type));
     if (first.span != second.span) report.label(first.span, "first use");
     report.label(subject.span, "here");
-    if (layout_.pipeline && (first.span == layout_.pipeline.span) != (second.span == layout_.pipeline.span))
-      return beside_pipeline(report, subject, first, second);
+    if (is_of_turns_alone(first, second)) {
+      report.help("leave it out: what belongs to a turn lies at its stage already");
+      return;
+    }
     const std::vector<RewrittenRule> apart = rules_apart(graph_, subject.type.dims, first, second);
     if (first.span == second.span) report.help(fmt::format("split one of them alone: `{}`", apart.front().text));
     else
       report.help(fmt::format("keep `{}` whole wherever `{}` is split: `{}`", dims_text(graph_, second.dims, " * "),
                               graph_.dim(first.dims.front()).name, apart.front().text));
-    for (const RewrittenRule& one : apart) report.alternative(one.span, one.text);
+    for (const RewrittenRule& one : apart)
+      if (!layout_.pipeline || one.span != layout_.pipeline.span) report.alternative(one.span, one.text);
   }
 
-  /// Where one of the rules is that of a pipeline, the other one gives way: to tensors that no turn has, if there are
-  /// some.
-  void beside_pipeline(DiagnosticBuilder& report, const Subject& subject, const Rule& first, const Rule& second) {
-    const Rule& other = first.span == layout_.pipeline.span ? second : first;
-    const auto is_of_no_turn = [&](const Subject& one) {
+  /// Whether one of the rules is that of a pipeline, and the other one places only what its turns have.
+  bool is_of_turns_alone(const Rule& first, const Rule& second) const {
+    const auto is_pipeline = [&](const Rule& rule) { return layout_.pipeline && rule.span == layout_.pipeline.span; };
+    if (is_pipeline(first) == is_pipeline(second)) return false;
+    const Rule& other = is_pipeline(first) ? second : first;
+    return std::ranges::none_of(subjects_of(graph_), [&](const Subject& one) {
       const std::vector<DimId>& dims = one.type.dims;
-      return std::ranges::any_of(
-                 dims, [&](DimId dim) { return rule_for(layout_, one.kind, one.paths, dims, dim) == &other; }) &&
-             std::ranges::none_of(dims, [&](DimId dim) { return layout_.pipeline.loop_over(dim).has_value(); });
-    };
-    const auto all = subjects_of(graph_);
-    if (std::ranges::none_of(all, is_of_no_turn)) {
-      report.help("leave it out: what belongs to a turn lies at its stage already");
-      return;
-    }
-    for (const RewrittenRule& one : rules_apart(graph_, subject.type.dims, first, second))
-      if (one.span != layout_.pipeline.span)
-        report.help(fmt::format("leave its turns out: `{}`", one.text)).alternative(one.span, one.text);
+      return std::ranges::none_of(dims, [&](DimId dim) { return layout_.pipeline.loop_over(dim).has_value(); }) &&
+             std::ranges::any_of(
+                 dims, [&](DimId dim) { return rule_for(layout_, one.kind, one.paths, dims, dim) == &other; });
+    });
   }
 
   /// Turns that ranks may make for themselves are split even where no value has their dim.
