@@ -230,14 +230,15 @@ class Checker {
       report.help(fmt::format("keep `{}` whole wherever `{}` is split: `{}`", dims_text(graph_, second.dims, " * "),
                               graph_.dim(first.dims.front()).name, apart.front().text));
     for (const RewrittenRule& one : apart)
-      if (!layout_.pipeline || one.span != layout_.pipeline.span) report.alternative(one.span, one.text);
+      if (!is_of_pipeline(one.span)) report.alternative(one.span, one.text);
   }
+
+  bool is_of_pipeline(Span rule) const { return layout_.pipeline && rule == layout_.pipeline.span; }
 
   /// Whether one of the rules is that of a pipeline, and the other one places only what its turns have.
   bool is_of_turns_alone(const Rule& first, const Rule& second) const {
-    const auto is_pipeline = [&](const Rule& rule) { return layout_.pipeline && rule.span == layout_.pipeline.span; };
-    if (is_pipeline(first) == is_pipeline(second)) return false;
-    const Rule& other = is_pipeline(first) ? second : first;
+    if (is_of_pipeline(first.span) == is_of_pipeline(second.span)) return false;
+    const Rule& other = is_of_pipeline(first.span) ? second : first;
     return std::ranges::none_of(subjects_of(graph_), [&](const Subject& one) {
       const std::vector<DimId>& dims = one.type.dims;
       return std::ranges::none_of(dims, [&](DimId dim) { return layout_.pipeline.loop_over(dim).has_value(); }) &&
@@ -297,9 +298,9 @@ class Checker {
   bool computes_again(const Rule& rule) const {
     if (rule.scope != RuleScope::general || rule.in || rule.pin || !rule.axes.empty()) return false;
     return std::ranges::any_of(rule.dims, [&](DimId dim) {
-      const std::string within = graph_.dim(dim).name + ".";
+      const std::string& loop = graph_.dim(dim).name;
       return layout_.remat.loops.contains(dim) ||
-             std::ranges::any_of(layout_.remat.values, [&](const auto& value) { return value.starts_with(within); });
+             std::ranges::any_of(layout_.remat.values, [&](const auto& value) { return lies_under(value, loop); });
     });
   }
 
