@@ -19,6 +19,7 @@ struct Subject {
   ValueType type;
   Span span;
   std::string op = {};  // that gives a value without a name
+  DimId loop = {};      // of a turn of a stacked parameter
 };
 
 /// Values that depend on something stored or carried by a loop; the others have no placement.
@@ -97,7 +98,7 @@ std::vector<Subject> turns_of_parameters(const Graph& graph) {
     ValueType turn = stored.type;
     turn.dims.erase(turn.dims.begin(), turn.dims.begin() + static_cast<std::ptrdiff_t>(stored.stacked));
     for (ValueKind kind : {ValueKind::parameter, ValueKind::gradient})
-      all.push_back({kind, {stored.path, others[stored.path]}, turn, stored.span});
+      all.push_back({kind, {stored.path, others[stored.path]}, turn, stored.span, "", stored.type.dims.front()});
   }
   return all;
 }
@@ -158,22 +159,19 @@ class Checker {
   bool gradients_stay_at_stages() {
     const Pipeline& pipeline = layout_.pipeline;
     std::set<const Rule*> wrong;
-    for (const Stored& stored : graph_.stored) {
-      if (stored.kind != StoredKind::parameter || stored.stacked == 0 || !pipeline.loop_over(stored.type.dims.front()))
-        continue;
-      const std::vector<DimId> turn(stored.type.dims.begin() + static_cast<std::ptrdiff_t>(stored.stacked),
-                                    stored.type.dims.end());
-      for (const DimId dim : turn) {
-        const Rule* rule = rule_for(layout_, ValueKind::gradient, {stored.path}, turn, dim);
+    for (const Subject& turn : turns_of_parameters(graph_)) {
+      if (turn.kind != ValueKind::gradient || !pipeline.loop_over(turn.loop)) continue;
+      for (const DimId dim : turn.type.dims) {
+        const Rule* rule = rule_for(layout_, turn.kind, turn.paths, turn.type.dims, dim);
         if (rule == nullptr || !contains(rule->axes, pipeline.axis) || !wrong.insert(rule).second) continue;
         const std::string& axis = layout_.mesh.axes[pipeline.axis].name;
         sink_
             .error("E0424", rule->span,
-                   "the gradient of `{}` is split over `{}`, along which the stages of a pipeline lie", stored.path,
+                   "the gradient of `{}` is split over `{}`, along which the stages of a pipeline lie", turn.paths.path,
                    axis)
             .here("each stage computes the gradients of its turns alone")
             .label(pipeline.span, "the pipeline")
-            .label(stored.span, "read by its turns")
+            .label(turn.span, "read by its turns")
             .help("split it over another axis");
       }
     }
