@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <CLI/CLI.hpp>
 #include <csignal>
@@ -12,6 +13,9 @@
 #include <system_error>
 
 #include "codegen/commands/help.h"
+#include "frontend/diagnostic.h"
+#include "frontend/render.h"
+#include "frontend/source.h"
 #include "frontend/suggest.h"
 #include "meshrt/failure.h"
 
@@ -40,6 +44,21 @@ bool output_failed() { return std::ferror(stdout) != 0 || std::ferror(stderr) !=
 int cannot_write(const std::string& why) {
   std::fputs(("error: cannot write the output: " + why + "\n").c_str(), stderr);
   return exit_run;
+}
+
+/// Whether `--diagnostics json` was given to the command, or to one below it.
+bool wants_json(const CLI::App& app) {
+  const CLI::Option* form = app.get_option_no_throw("--diagnostics");
+  if (form != nullptr && form->count() > 0 && form->as<std::string>() == "json") return true;
+  return std::ranges::any_of(app.get_subcommands(), [](const CLI::App* below) { return wants_json(*below); });
+}
+
+/// What is wrong with a file that is no spec, with the machine or with the call, in the form that diagnostics have.
+void say_error(const CLI::App& app, const char* what) {
+  if (!wants_json(app)) return fmt::print(stderr, "error: {}\n", what);
+  Diagnostic failure;
+  failure.message = what;
+  fmt::print(stderr, "{}\n", render_json(failure, SourceMap()));
 }
 
 int run(const std::vector<Command>& commands, int argc, char** argv) {
@@ -75,13 +94,13 @@ int run(const std::vector<Command>& commands, int argc, char** argv) {
                app.get_subcommands().empty() ? "" : " " + app.get_subcommands().front()->get_name());
     return exit_usage;
   } catch (const UsageError& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
+    say_error(app, error.what());
     return exit_usage;
   } catch (const meshrt::Failure& failure) {
-    fmt::print(stderr, "error: {}\n", failure.what());
+    say_error(app, failure.what());
     return meshrt::exit_code(failure.cause);
   } catch (const std::filesystem::filesystem_error& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
+    say_error(app, error.what());
     return meshrt::exit_code(meshrt::Cause::environment);
   } catch (const std::exception& error) {
     if (output_failed()) throw;

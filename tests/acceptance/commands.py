@@ -531,6 +531,8 @@ def run(small):
                 report.true(f"{command} of a bad spec", done.returncode == 1 and "error[E0" in done.stderr and "bad.mesh:4" in done.stderr, done.stderr[:200])
             lines = execute(meshc(), "check", bad, "--diagnostics=json", code=1).stderr.splitlines()
             report.true("--diagnostics=json", all({"level", "code", "message", "spans"} <= set(json.loads(line)) for line in lines) and lines)
+            absent = execute(meshc(), "evaluate", gpt, os.path.join(folder, "none.yaml"), "--diagnostics=json", code=1).stderr
+            report.true("--diagnostics=json: a run file that is not there", "none.yaml" in json.loads(absent)["message"], absent)
             report.true("a spec that is not there", execute(meshc(), "check", os.path.join(folder, "none.mesh"), code=None).returncode == 1)
             check_benches(report, folder)
             check_all_plans(report, folder)

@@ -28,9 +28,10 @@ MESHRT_INLINE void fetch_tile(const T* c, int64_t c_row) {
 }
 
 // Steps before the end of a tile's sum at which c, and what is wanted beside it, are brought into the first-level
-// cache: some thousand multiplications before they are wanted, but after most of b has passed through that cache.
+// cache: some two thousand multiplications before they are wanted, as long as memory takes to answer, but after most of
+// b has passed through that cache.
 template <int R, int V>
-inline constexpr int64_t ending_steps = 1024 / (R * V);
+inline constexpr int64_t ending_steps = 2048 / (R * V);
 
 // A number that the compiler knows.
 template <int64_t number>
