@@ -25,8 +25,11 @@ constexpr int rows_of_tile = vector_bytes == 64 ? 6 : tile_rows,
 template <class T>
 inline constexpr int cols_of_tile = vectors_of_tile* lanes<T>;
 
-constexpr int group_vectors = vector_bytes == 16 ? 16 : 8;  // of small ones more, so that `a` passes by as seldom
-constexpr int group_panels = group_vectors / vectors_of_tile, usual_steps = 512, sum_lanes = 16;
+// Of small vectors more, so that `a` passes by as seldom; and of multiplicands that hold two numbers, as then a step
+// takes two, and `a` passes by in half the time.
+template <class M>
+constexpr int group_panels = (vector_bytes == 16 || depth<M> > 1 ? 16 : 8) / vectors_of_tile;
+constexpr int usual_steps = 512, sum_lanes = 16;
 constexpr int64_t left_bytes = int64_t(2) << 20;  // of rows of `a` that are copied at a time, where they are
 constexpr int64_t far_bytes = int64_t(16) << 20;  // of c, of which no cache has much when it is next passed over
 
@@ -78,7 +81,7 @@ struct Right {
   // Where the n-th cache line lies of what a group at rows k .., columns j .. will read.
   const B* line(int64_t k, int64_t inner, int64_t j, int64_t n) const {
     constexpr int width = line_bytes / sizeof(B);
-    const int64_t along = (col == 1 ? group_panels * cols_of_tile<T> : inner) / width, slow = col == 1 ? row : col;
+    const int64_t along = (col == 1 ? group_panels<M> * cols_of_tile<T> : inner) / width, slow = col == 1 ? row : col;
     return b + k * row + j * col + n / along * slow + n % along * width;
   }
 };
@@ -92,7 +95,7 @@ class Prefetch {
       : b_(b) {
     const bool more_cols = end < p.cols;
     k_ = more_cols ? k : k + chunk, j_ = more_cols ? end : 0, inner_ = smaller(chunk, p.inner - k_);
-    const int64_t width = group_panels * cols_of_tile<T>;
+    const int64_t width = group_panels<M> * cols_of_tile<T>;
     if (k_ >= p.inner || p.cols - j_ < width || (b.col != 1 && b.row != 1) || inner_ < line_bytes / int64_t(sizeof(B)))
       return;
     lines_ = inner_ * width * int64_t(sizeof(B)) / line_bytes;
@@ -159,7 +162,7 @@ void fetch_c(const Product<T, A, B>& p, int64_t i, int64_t end, int64_t j, int64
 template <class T, class A, class B, class M, class LeftOf>
 void multiply_rows(const Product<T, A, B>& p, const Right<T, B, M>& b, int64_t begin, int64_t end, int64_t first,
                    LeftOf left_of) {
-  constexpr int64_t width = cols_of_tile<T>, group = group_panels * width;
+  constexpr int64_t width = cols_of_tile<T>, group = group_panels<M> * width;
   const int64_t max_steps = most_steps(p), max_inner = max_steps * depth<M>;
   const int64_t chunks = larger(1, (p.inner + max_inner - 1) / max_inner);
   const int64_t chunk = larger(1, round_up((p.inner + chunks - 1) / chunks, sum_lanes));
@@ -279,7 +282,7 @@ void multiply_wide(const Product<T, A, B>& p, T* sums) {
 // For few columns: the transposed product, whose few rows are long, and back, a block of rows of c at a time.
 template <class T, class A, class B>
 void multiply_narrow(const Product<T, A, B>& p) {
-  constexpr int64_t block = group_panels * cols_of_tile<T>;
+  constexpr int64_t block = group_panels<T> * cols_of_tile<T>;
   T* turned = scratch<T>(narrow_scratch, p.cols * block);
   for (int64_t i = 0; i < p.rows; i += block) {
     const int64_t rows = smaller(block, p.rows - i);
