@@ -107,7 +107,11 @@ meshrt::Array fit_array(const meshrt::Array& from, Type type, const std::vector<
     const std::byte* const at = from.data.data() + i * from_bytes;
     std::byte* const to = made.data.data() + i * to_bytes;
     if (is_real(type)) {
-      put_real(to, type, element(from.type, at));
+      const double value = element(from.type, at);
+      put_real(to, type, value);
+      if (std::isfinite(value) && !std::isfinite(element(type, to)))
+        throw Failure(Cause::data, fmt::format("{} holds {} at {}, which is beyond {}", what, value, place_of(i, shape),
+                                               meshrt::name_of(type)));
       continue;
     }
     const int64_t value = integer(from.type, at);

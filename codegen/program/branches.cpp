@@ -61,9 +61,18 @@ void unite(RankSet& into, const RankSet& other) {
   for (size_t i = 0; i < into.size(); ++i) into[i] = into[i] || other[i];
 }
 
-RankClasses::RankClasses(const Program& program) : program_(program), classes_{{0, {}}} {
+RankClasses::RankClasses(const Program& program) : RankClasses(program, {}) {}
+
+RankClasses RankClasses::of_single_ranks(const Program& program, size_t most) {
+  std::set<AxisId> all;
+  for (size_t i = 0; i < program.sharded.layout.mesh.axes.size(); ++i) all.insert(static_cast<AxisId>(i));
+  if (static_cast<size_t>(program.sharded.layout.mesh.ranks()) <= most)
+    if (RankClasses single(program, std::move(all)); single.count() <= most) return single;
+  return RankClasses(program);
+}
+
+RankClasses::RankClasses(const Program& program, std::set<AxisId> axes) : program_(program), classes_{{0, {}}} {
   std::set<Where> turns;
-  std::set<AxisId> axes;  // of which any step asks for a coordinate
   const auto ask = [&](const Where& where) {
     if (where.owner) turns.insert(where);
     else axes.insert(where.axis);

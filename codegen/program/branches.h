@@ -3,6 +3,7 @@
 // in a loop, being the one whose turn it is tells classes apart as a coordinate does.
 #pragma once
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,6 +32,9 @@ void unite(RankSet& into, const RankSet& other);
 class RankClasses {
  public:
   explicit RankClasses(const Program&);
+  /// Ranks of their own, where that makes no more than `most` classes: for a check that must not rely on which ranks
+  /// steps tell apart.
+  static RankClasses of_single_ranks(const Program&, size_t most);
   size_t count() const { return classes_.size(); }
   RankSet all() const { return RankSet(count(), true); }
   /// Those of `in` that enter the step's body: of a branch those of which it asks, of a pipeline's loop those whose
@@ -51,6 +55,9 @@ class RankClasses {
   }
 
  private:
+  /// By the coordinates of these axes, and by all turns.
+  RankClasses(const Program&, std::set<AxisId> axes);
+
   struct Class {
     int64_t rank;            // one of its ranks
     std::vector<bool> turn;  // by place in `turns_`: whether it is its turn there

@@ -136,10 +136,11 @@ class Walk {
 
 }  // namespace
 
-std::vector<Lifetime> lifetimes(const Program& program) {
+std::vector<Lifetime> lifetimes(const Program& program) { return lifetimes(program, RankClasses(program)); }
+
+std::vector<Lifetime> lifetimes(const Program& program, const RankClasses& classes) {
   std::vector<Lifetime> result(program.buffers.size());
   const std::vector<bool> outlives = outlive_routine(program);
-  const RankClasses classes(program);
   for (size_t r = 0; r < program.routines.size(); ++r) {
     const Walk walk(program, classes, static_cast<int>(r), result);
     for (size_t i = 0; i < result.size(); ++i)  // results are read when the routine has ended

@@ -29,6 +29,7 @@ struct Lifetime {
 
 /// By buffer.
 std::vector<Lifetime> lifetimes(const Program&);
+std::vector<Lifetime> lifetimes(const Program&, const RankClasses&);
 
 /// Visits the steps without bodies as lifetimes number them, and the body in which each stands.
 void for_each_numbered(const Steps&, const std::function<void(const Step&, int step, int block)>& visit);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <numeric>
 #include <thread>
 
@@ -293,25 +294,44 @@ TEST(Elements, EveryF16ComesBackThroughF64) {
   for (int i = 0; i < 65536; ++i)
     if (!std::isnan(wide[i])) EXPECT_EQ(back[i], i);
     else EXPECT_EQ(back[i] & 0x7fff, 0x7e00);
-  // Halves of the last step go to even; what rounds above the greatest number is inf.
-  const std::vector<double> odd = {1 + 0x1p-11, 1 + 3 * 0x1p-11, 65519.9, 65520, 0x1p-25, 0x1.8p-24};
-  EXPECT_FALSE(convert(bytes(odd), {Number::f64, false}, 6, Type::f16, -1, back.data()));
-  EXPECT_EQ(std::vector<uint16_t>(back.begin(), back.begin() + 6),
-            (std::vector<uint16_t>{0x3c00, 0x3c02, 0x7bff, 0x7c00, 0, 2}));
+  // Halves of the last step go to even.
+  const std::vector<double> odd = {1 + 0x1p-11, 1 + 3 * 0x1p-11, 65519.9, 0x1p-25, 0x1.8p-24};
+  EXPECT_FALSE(convert(bytes(odd), {Number::f64, false}, 5, Type::f16, -1, back.data()));
+  EXPECT_EQ(std::vector<uint16_t>(back.begin(), back.begin() + 5),
+            (std::vector<uint16_t>{0x3c00, 0x3c02, 0x7bff, 0, 2}));
+}
+
+TEST(Elements, FiniteNumbersMustNotBecomeInfinite) {
+  const auto misfit = [](const std::vector<double>& numbers, Type type) {
+    std::vector<double> to(numbers.size());
+    const auto* from = reinterpret_cast<const std::byte*>(numbers.data());
+    return convert(from, {Number::f64, false}, static_cast<int64_t>(to.size()), type, -1, to.data());
+  };
+  for (const auto& [type, beyond] : {std::pair(Type::f16, 65520.0), {Type::bf16, 0x1.ffp127}, {Type::f32, 1e39}})
+    for (const double number : {beyond, -beyond}) {
+      const auto found = misfit({1, number}, type);
+      ASSERT_TRUE(found) << name_of(type);
+      EXPECT_EQ(found->index, 1);
+      EXPECT_EQ(std::stod(found->number), number);
+    }
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const Type type : {Type::f16, Type::bf16, Type::f32, Type::f64})
+    EXPECT_FALSE(misfit({infinity, -infinity, std::nan(""), 65519}, type));
+  EXPECT_FALSE(misfit({1e300}, Type::f64));
 }
 
 TEST(Elements, ShortFloatsAreRoundedOnce) {
-  // In f32 all but the last would be halves of the last step.
-  const std::vector<double> of_f16 = {1 + 0x1p-11 + 0x1p-40, -(1 + 3 * 0x1p-11 - 0x1p-40), 0x1p-25 + 0x1p-60, 1e300},
-                            of_bf16 = {1 + 0x1p-8 + 0x1p-40, -(1 + 3 * 0x1p-8 - 0x1p-40), 0x1p-134 + 0x1p-170, 1e300};
+  // In f32 all would be halves of the last step.
+  const std::vector<double> of_f16 = {1 + 0x1p-11 + 0x1p-40, -(1 + 3 * 0x1p-11 - 0x1p-40), 0x1p-25 + 0x1p-60},
+                            of_bf16 = {1 + 0x1p-8 + 0x1p-40, -(1 + 3 * 0x1p-8 - 0x1p-40), 0x1p-134 + 0x1p-170};
   const auto rounded = [](const std::vector<double>& numbers, Type type) {
     std::vector<uint16_t> to(numbers.size());
     const auto* from = reinterpret_cast<const std::byte*>(numbers.data());
     EXPECT_FALSE(convert(from, {Number::f64, false}, static_cast<int64_t>(to.size()), type, -1, to.data()));
     return to;
   };
-  EXPECT_EQ(rounded(of_f16, Type::f16), (std::vector<uint16_t>{0x3c01, 0xbc01, 1, 0x7c00}));
-  EXPECT_EQ(rounded(of_bf16, Type::bf16), (std::vector<uint16_t>{0x3f81, 0xbf81, 1, 0x7f80}));
+  EXPECT_EQ(rounded(of_f16, Type::f16), (std::vector<uint16_t>{0x3c01, 0xbc01, 1}));
+  EXPECT_EQ(rounded(of_bf16, Type::bf16), (std::vector<uint16_t>{0x3f81, 0xbf81, 1}));
 }
 
 TEST(DataFile, NamesTheNumberThatDoesNotFit) {
@@ -331,6 +351,10 @@ TEST(DataFile, NamesTheNumberThatDoesNotFit) {
             "`a`: number 1 is 2, but `token` takes bool");
   EXPECT_EQ(read(NumberFile::open(folder.write("p", idx_pictures())), Type::i32, 7),
             "`p`: number 7 ([1, 0, 1]) is 7, but `token` takes an index below 7");
+  const double large[] = {1, 70000};
+  write_npy(folder.path("l.npy"), Type::f64, std::vector<int64_t>{2}, std::as_bytes(std::span(large)));
+  EXPECT_EQ(read(NumberFile::open(folder.path("l.npy")), Type::f16, -1),
+            "`l.npy`: number 1 is 70000, but `token` takes f16, up to 65504");
   const double values[] = {1, 2.5};
   write_npy(folder.path("a.npy"), Type::f64, std::vector<int64_t>{2}, std::as_bytes(std::span(values)));
   EXPECT_EQ(

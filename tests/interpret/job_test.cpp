@@ -218,6 +218,12 @@ TEST(Feeds, AreChecked) {
             "feed `image` has shape [7, 6], but needs [batch = 6, pixel = 7]");
   EXPECT_EQ(refused([](InterpretRequest& request) { request.feeds["label"] = make_array(Type::f32, {6}); }),
             "feed `label` holds f32 numbers, but needs i32: convert the array first");
+  EXPECT_EQ(refused([](InterpretRequest& request) {
+              const double large = 1e300;
+              request.feeds["image"] = make_array(Type::f64, {6, 7});
+              std::memcpy(request.feeds["image"].data.data() + 8 * sizeof large, &large, sizeof large);
+            }),
+            "feed `image` holds 1e+300 at [1, 1], which is beyond f32");
   // Whole numbers are as good for reals, as the data of a run.
   EXPECT_EQ(refused([](InterpretRequest& request) { request.feeds["image"] = make_array(Type::i32, {6, 7}); }), "");
   EXPECT_EQ(refused([](InterpretRequest& request) { request.stored["w3"] = make_array(Type::f32, {1}); }),

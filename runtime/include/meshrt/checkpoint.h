@@ -187,6 +187,7 @@ class CheckpointFolder {
   std::optional<int64_t> pointed(const char* link) const;  // the step that it names
   std::vector<int64_t> step_folders(bool whole) const;     // with a manifest, or without
   std::string removed(int64_t step) const;                 // where one goes that makes room or is not kept
+  std::string manifest_of(int64_t step) const;
   std::string hidden(const std::string& stem, std::string_view suffix) const;
   void move_in(const std::string& from, int64_t step) const;
   void point(const char* link, int64_t step) const;

@@ -86,6 +86,10 @@ std::string CheckpointFolder::finished(int64_t step) const {
   return (fs::path(path_) / fmt::format("{}{}", prefix, step)).string();
 }
 
+std::string CheckpointFolder::manifest_of(int64_t step) const {
+  return (fs::path(finished(step)) / manifest_name).string();
+}
+
 std::string CheckpointFolder::hidden(const std::string& stem, std::string_view suffix) const {
   return (fs::path(path_) / fmt::format(".{}{}{}{}", stem, run_.empty() ? "" : ".", run_, suffix)).string();
 }
@@ -140,8 +144,8 @@ std::optional<int64_t> CheckpointFolder::latest() const {
   std::pair<int64_t, fs::file_time_type> written;
   for (const int64_t step : all) {
     std::error_code ignored;
-    const fs::path manifest = fs::path(finished(step)) / manifest_name;
-    const std::pair now(order_in(manifest.string()), fs::last_write_time(manifest, ignored));
+    const std::string manifest = manifest_of(step);
+    const std::pair now(order_in(manifest), fs::last_write_time(manifest, ignored));
     if (!last || now >= written) last = step, written = now;
   }
   return last;
@@ -149,7 +153,7 @@ std::optional<int64_t> CheckpointFolder::latest() const {
 
 int64_t CheckpointFolder::next_order() const {
   const std::optional<int64_t> before = latest();
-  return 1 + (before ? order_in((fs::path(finished(*before)) / manifest_name).string()) : 0);
+  return 1 + (before ? order_in(manifest_of(*before)) : 0);
 }
 
 std::optional<int64_t> CheckpointFolder::lost() const {
@@ -233,7 +237,7 @@ void CheckpointFolder::mark_best(int64_t step) const {
 }
 
 void CheckpointFolder::amend(int64_t step, const Course& course) const {
-  const std::string path = (fs::path(finished(step)) / manifest_name).string();
+  const std::string path = manifest_of(step);
   Manifest manifest = read_manifest(path);
   manifest.course = course;
   write_text(path, manifest_text(manifest), Durable::yes);

@@ -218,7 +218,7 @@ void read_part(const Match& match, const std::string& path) {
                    convert(from, {number_of(array.type)}, count, tensor->type, tensor->index_bound, to)) {
       throw Failure(Cause::data,
                     fmt::format("`{}`: number {} of `{}` is {}, but the program holds {}", path, within + misfit->index,
-                                array.name, misfit->number, name_of(tensor->type)));
+                                array.name, misfit->number, reach_of(tensor->type)));
     }
   });
 }

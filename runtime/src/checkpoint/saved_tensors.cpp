@@ -167,7 +167,7 @@ std::vector<std::byte> numbers_as(Type type, const NamedArray& tensor) {
   if (const auto misfit =
           convert(tensor.data.data(), {number_of(tensor.type)}, static_cast<int64_t>(count), type, -1, numbers.data()))
     throw Failure(Cause::data, fmt::format("number {} of `{}` is {}, which is no {}", misfit->index, tensor.name,
-                                           misfit->number, name_of(type)));
+                                           misfit->number, reach_of(type)));
   return numbers;
 }
 

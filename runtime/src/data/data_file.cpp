@@ -93,7 +93,7 @@ void NumberFile::read(int64_t first, int64_t count, Type type, int64_t bound, st
   const std::byte* from = bytes_.data() + first * size_of(number_);
   const auto misfit = convert(from, {number_, big_endian_}, count, type, bound, out);
   if (!misfit) return;
-  const std::string range = bound >= 0 ? fmt::format("an index below {}", bound) : name_of(type);
+  const std::string range = bound >= 0 ? fmt::format("an index below {}", bound) : reach_of(type);
   throw Failure(Cause::data, fmt::format("`{}`: {} is {}, but {} takes {}", path_, place(first + misfit->index),
                                          misfit->number, reader, range));
 }

@@ -46,13 +46,15 @@ auto widen(T value) {
   else return static_cast<int64_t>(value);
 }
 
-// False when `wide` has no equal in T (whole numbers) or lies outside [0, bound).
+// False when `wide` has no equal in T (whole numbers), lies outside [0, bound), or beyond the largest number of T
+// (floats).
 template <class T, class Wide>
 bool narrow(Wide wide, int64_t bound, T& to) {
-  if constexpr (is_narrow<T>) {
-    to = T(to_be_rounded(static_cast<double>(wide)));
-  } else if constexpr (std::is_floating_point_v<T>) {
-    to = static_cast<T>(wide);
+  if constexpr (is_narrow<T> || std::is_floating_point_v<T>) {
+    if constexpr (is_narrow<T>) to = T(to_be_rounded(static_cast<double>(wide)));
+    else to = static_cast<T>(wide);
+    if constexpr (!std::is_same_v<T, double>)
+      return std::isfinite(static_cast<float>(to)) || !std::isfinite(static_cast<double>(wide));
   } else if constexpr (std::is_same_v<Wide, double>) {
     // 2^63 is a double, the greatest int64_t is not
     constexpr double limit =
@@ -137,6 +139,10 @@ const char* name_of(Number number) {
     case Number::f64: return "f64";
   }
   return "?";
+}
+
+std::string reach_of(Type type) {
+  return type == Type::f16 ? fmt::format("{}, up to 65504", name_of(type)) : name_of(type);
 }
 
 bool is_float(Number number) { return number >= Number::f16; }

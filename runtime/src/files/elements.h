@@ -25,6 +25,8 @@ const char* name_of(Number number);
 /// Tells floats from whole numbers and bools.
 bool is_float(Number number);
 bool is_float(Type type);
+/// "i32"; of floats that hold less than f32, with the largest: "f16, up to 65504".
+std::string reach_of(Type type);
 
 /// The encoding of a tensor's elements in memory, and back; a number that no tensor has (u16, ...) has no type.
 Number number_of(Type type);
@@ -36,8 +38,9 @@ struct Misfit {
   std::string number;  ///< as a person writes it
 };
 
-/// to[0, count) = from[0, count). Floats are rounded to the new type; a whole number must fit exactly, and lie in
-/// [0, bound) where bound >= 0; from floats to whole numbers only equal values fit.
+/// to[0, count) = from[0, count). Floats are rounded to the new type, of which a finite one must not be infinite; a
+/// whole number must fit exactly, and lie in [0, bound) where bound >= 0; from floats to whole numbers only equal values
+/// fit.
 std::optional<Misfit> convert(const std::byte* from, Encoding encoding, int64_t count, Type type, int64_t bound,
                               void* to);
 

@@ -95,7 +95,7 @@ void LineFile::read_part(int64_t line, int64_t position, int64_t count, Type typ
   const auto misfit =
       convert(reinterpret_cast<const std::byte*>(numbers.data()), {Number::i64, false}, count, type, bound, out);
   if (!misfit) return;
-  const std::string range = bound >= 0 ? fmt::format("an index below {}", bound) : name_of(type);
+  const std::string range = bound >= 0 ? fmt::format("an index below {}", bound) : reach_of(type);
   throw Failure(Cause::data, fmt::format("`{}`, line {}: number {} is {}, but {} takes {}", path_, line + 1,
                                          position + misfit->index, misfit->number, reader, range));
 }

@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 
 #include "meshrt/failure.h"
 #include "meshrt/generation.h"
 #include "meshrt/tokenizer.h"
 #include "system/tell.h"
+#include "system/text_file.h"
 
 namespace meshrt {
 
@@ -82,10 +81,7 @@ constexpr GenerateOption of_score[] = {
 std::vector<std::string> file_lines(const GenerateRequest& request) {
   std::vector<std::string> lines;
   if (request.file.empty()) return lines;
-  std::ifstream file(request.file, std::ios::binary);
-  if (!file) throw Failure(Cause::environment, fmt::format("cannot read {}", request.file));
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  for_each_line(text, [&](std::string_view line) { lines.emplace_back(line); });
+  for_each_line(read_text(request.file), [&](std::string_view line) { lines.emplace_back(line); });
   return lines;
 }
 
