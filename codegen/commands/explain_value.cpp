@@ -171,8 +171,12 @@ std::string explained(const Session& session, const Compiled& compiled, const st
                                  place_text(session.sources, graph.node(graph.value(value).producer).span));
   const std::vector<ValueId> copies = copies_for_readers(graph, name, value);
   if (!copies.empty()) text += "  made of positions and numbers alone: who reads it makes the part that it needs\n";
-  for (const ValueId copy : copies) text += lies_text(session, sharded, copy);
-  if (!copies.empty()) return text;
+  std::vector<std::string> told;
+  for (const ValueId copy : copies) {
+    std::string one = lies_text(session, sharded, copy);
+    if (std::ranges::count(told, one) == 0) told.push_back(std::move(one));
+  }
+  if (!told.empty()) return fmt::format("{}{}", text, fmt::join(told, "\n"));
   text += lies_text(session, sharded, value);
   if (!is_gradient_name(name)) text += alternatives_text(session, compiled, name, value);
   return text;

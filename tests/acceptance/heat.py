@@ -95,6 +95,8 @@ def check_walk(report, folder):
     written = sorted(name for name in os.listdir(folder) if name.startswith("heat_"))
     good = written == ["heat_20.npy", "heat_40.npy"] and picture[:8] == b"\x89PNG\r\n\x1a\n" and picture[16:24] == (32).to_bytes(4, "big") + (24).to_bytes(4, "big")
     far_off = far(np.load(f"{folder}/heat_40.npy"), expected(np.load(f"{folder}/source.npy"), np.zeros((24, 32)), 40))
+    refused = execute(meshc(), "run", SPEC, *sets(x=24, y=32), f"data.source.file={folder}/source.npy", "train.lr=0.1", cwd=folder, code=1).stderr
+    report.true("a rate without an optimizer is refused", "`Heat` has no optimizer" in refused and "command line" in refused, refused)
     report.check(f"with its run file: {', '.join(written)}, {drawn.strip()}; against NumPy", far_off, METRIC_BOUND, good and far_off <= METRIC_BOUND)
 
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "codegen/program/branches.h"
 #include "codegen/program/lower.h"
 #include "codegen/program/verify_program.h"
 #include "codegen/program/walk.h"
@@ -48,6 +49,19 @@ TEST(Verify, buffers_that_live_together_lie_apart) {
   Program program = good();
   program.buffer(find(program, "up_moment2")).offset = program.buffer(find(program, "up_moment1")).offset;
   expect_message(program, "up_moment1 and up_moment2 live at the same time in the same memory");
+}
+
+/// So that it sees what is wrong with which ranks the plan of memory tells apart.
+TEST(Verify, looks_at_one_rank_after_the_other) {
+  const Program program = good();
+  EXPECT_EQ(RankClasses(program).count(), 1U);
+  const RankClasses single = RankClasses::of_single_ranks(program, 4);
+  ASSERT_EQ(single.count(), 4U);
+  std::vector<int64_t> ranks;
+  for (size_t i = 0; i < single.count(); ++i) ranks.push_back(single.rank(i));
+  std::ranges::sort(ranks);
+  EXPECT_EQ(ranks, (std::vector<int64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(RankClasses::of_single_ranks(program, 3).count(), 1U);
 }
 
 TEST(Verify, every_buffer_has_a_place) {

@@ -105,7 +105,15 @@ bool is_due(const Validation& validation, int64_t step) {
   return validation.every.given() && step % validation.every.value == 0;
 }
 
+void check_rate(const ProgramInfo& info, const RunFile& run) {
+  const bool optimizes = info.rate != 0 || !info.sample_dim.empty();
+  if (run.train.rate.given() && !optimizes)
+    throw run.error(run.train.rate.mark, fmt::format("`{}` has no optimizer that would have a rate", info.name),
+                    "leave it out, or `minimize` something in the model");
+}
+
 void check_trainable(const ProgramInfo& info, const RunFile& run) {
+  check_rate(info, run);
   watched_norms(info, run);
   check_judged(info, run);
   require_steps(run);
