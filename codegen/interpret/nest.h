@@ -17,6 +17,10 @@ struct BoundDim {
   size_t at;
   BoundExtent extent;
 };
+/// Advances an index in row-major order; false after the last.
+bool next_index(std::vector<int64_t>& index, std::span<const int64_t> extents);
+inline int64_t bytes_of(Type type) { return static_cast<int64_t>(meshrt::size_of(type)); }
+
 /// Of these dims, those that the nest bounds.
 std::vector<BoundDim> bounds_among(const Binding&, const Nest&, std::span<const LocalDim>);
 
