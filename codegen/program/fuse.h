@@ -57,6 +57,8 @@ bool conflict(const StepSets&, const StepSets&);
 bool contains(const std::vector<uint32_t>& sorted, uint32_t);
 /// Whether the pass reads, by a map, elements that earlier iterations of it stored: a running sum.
 bool reads_own_stores(const Program&, const Pass&);
+/// Whether the step writes this memory, and reads of it no more than what its own earlier iterations stored.
+bool is_running_sum(const Program&, const Step&, BufferId memory);
 /// Adds the spans and the scope of a step that another one swallows.
 void swallow(Step& into, const Step& from);
 /// How often each buffer's memory is read and written in the whole program, views included.

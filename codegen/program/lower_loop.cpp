@@ -154,19 +154,16 @@ const ForStep* Lowering::layers_in(const Step& step) const {
 }
 
 /// F with R in place of its layers, where these give nothing but what goes on; else with R besides. What R computes
-/// between two loops goes with the second, and what it computes behind the last one with that.
+/// between two loops goes with the second, and what it computes behind the last one comes at the end: it may read what F
+/// made there.
 void Lowering::add_forward_that_keeps(Steps& actions) {
   const Steps& forward = std::get<ActionStep>(actions[0].what).body;
   const Steps& again = std::get<ActionStep>(actions[1].what).body;
   ActionStep made{ActionKind::forward, {}, true};
   Steps* const around = std::exchange(steps_, &made.body);
-  const auto last = std::ranges::find_if(forward.rbegin(), forward.rend(),
-                                         [&](const Step& step) { return layers_in(step) != nullptr; })
-                        .base() -
-                    1;
   auto begin = again.begin();
-  for (auto step = forward.begin(); step != forward.end(); ++step) {
-    const ForStep* layers = layers_in(*step);
+  for (const Step& step : forward) {
+    const ForStep* layers = layers_in(step);
     auto end = begin;
     if (layers != nullptr) {
       end = std::find_if(begin, again.end(), [&](const Step& one) {
@@ -175,11 +172,11 @@ void Lowering::add_forward_that_keeps(Steps& actions) {
       });
       end = end != again.end() ? end + 1 : begin;
     }
-    if (end == begin) made.body.push_back(*step);
-    else keep_layers(*step, {begin, end});
-    if (step == last) made.body.insert(made.body.end(), end, again.end());
+    if (end == begin) made.body.push_back(step);
+    else keep_layers(step, {begin, end});
     begin = end;
   }
+  made.body.insert(made.body.end(), begin, again.end());
   steps_ = around;
   actions.insert(actions.begin() + 1, Step{std::move(made), Part::forward, {}, {}, {}});
 }

@@ -8,6 +8,7 @@
 #include "codegen/layout/cut.h"
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
+#include "codegen/program/fuse.h"
 #include "codegen/program/walk.h"
 #include "codegen/schedule/check_schedule.h"
 #include "codegen/schedule/in_flight.h"
@@ -206,7 +207,8 @@ class Slots {
       });
     for_each_use(loop, [&](const Step& step, const Access& access, Use use, const ActionStep& action, auto stage) {
       Uses& uses = of(access);
-      if (uses.inside++ == 0) uses.begins_written = use == Use::write;
+      if (uses.inside++ == 0)
+        uses.begins_written = use == Use::write || is_running_sum(program_, step, storage(program_, access.buffer));
       uses.uses.insert(slot_use(uses.uses, action, stage));
       if (const auto* message = std::get_if<MessageStep>(&step.what))
         (message->down ? uses.sent_down : uses.sent_up) = true;

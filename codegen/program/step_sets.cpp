@@ -60,6 +60,15 @@ bool reads_own_stores(const Program& program, const Pass& pass) {
   });
 }
 
+bool is_running_sum(const Program& program, const Step& step, BufferId memory) {
+  const auto* nest = std::get_if<Nest>(&step.what);
+  return nest && std::ranges::any_of(nest->passes, [&](const Pass& pass) {
+           return reads_own_stores(program, pass) && std::ranges::any_of(pass.stores, [&](const Pass::Store& store) {
+                    return storage(program, store.to.buffer) == memory;
+                  });
+         });
+}
+
 void swallow(Step& into, const Step& from) {
   for (const Span& span : from.spans)
     if (std::find(into.spans.begin(), into.spans.end(), span) == into.spans.end()) into.spans.push_back(span);

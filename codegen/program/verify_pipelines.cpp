@@ -71,6 +71,8 @@ class PipelineVerifier {
     for (size_t at = 0; at < steps.size(); ++at) {
       const auto* message = std::get_if<MessageStep>(&steps[at].step->what);
       if (!message) continue;
+      if (!std::ranges::count(message->value.turns, loop_.loop, &TurnIndex::loop))
+        say(summary(program_, *steps[at].step) + " hands on what micro-batches have no slots for");
       const Use own = message->sends ? Use::read : Use::write;
       const RankSet moved = classes_.touching(*steps[at].step, message->value, own, steps[at].ranks);
       const size_t first = message->sends ? at + 1 : 0, end = message->sends ? steps.size() : at;

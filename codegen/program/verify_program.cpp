@@ -115,7 +115,8 @@ class Verifier {
       const uint32_t root = storage(program_, access.buffer).index;
       const RankSet ranks = classes_.touching(step, access, use, ranks_.back());
       const bool waits = !movements(step).empty() && movements(step).front().phase == CollectiveStep::Phase::wait;
-      if (use != Use::write && !waits && !includes(written_[root], ranks) && !is_running_sum(step, root))
+      if (use != Use::write && !waits && !includes(written_[root], ranks) &&
+          !is_running_sum(program_, step, {root}))
         say(fmt::format("{}: {} reads {} before anything writes it{}", routine_, summary(program_, step),
                         to_string(program_, access), somewhere(root)));
       if (use != Use::read) unite(written_[root], ranks);
@@ -179,17 +180,6 @@ class Verifier {
       say(fmt::format("{}: ranks come to {} that have no term of it: it stands in no branch on {}", routine_,
                       summary(program_, step),
                       mesh::to_string(program_.sharded.graph, program_.sharded.layout.mesh, *some)));
-  }
-
-  /// A nest that reads what its earlier iterations stored.
-  bool is_running_sum(const Step& step, uint32_t root) const {
-    const auto* nest = std::get_if<Nest>(&step.what);
-    return nest && std::any_of(nest->passes.begin(), nest->passes.end(), [&](const Pass& pass) {
-             return reads_own_stores(program_, pass) &&
-                    std::any_of(pass.stores.begin(), pass.stores.end(), [&](const Pass::Store& store) {
-                      return storage(program_, store.to.buffer).index == root;
-                    });
-           });
   }
 
   bool is_under_way(DimId dim) const {

@@ -8,6 +8,7 @@
 
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
+#include "codegen/program/fuse.h"
 #include "codegen/program/print_program.h"
 #include "codegen/program/walk.h"
 
@@ -59,7 +60,8 @@ class RingWalk {
       // Of a loop that turns no ring one turn stands for all.
       slots.push_back(turn.loop && !periods_.contains(turn.loop) ? 0 : turn.slot(turn.loop ? turns_[turn.loop] : 0));
     std::set<Slots>& written = written_[root];
-    if (use != Use::write && !std::ranges::any_of(written, [&](const Slots& one) { return holds(one, slots); })) {
+    if (use != Use::write && !is_running_sum(program_, step, {root}) &&
+        !std::ranges::any_of(written, [&](const Slots& one) { return holds(one, slots); })) {
       std::string message = fmt::format("{} reads {} before anything writes that slot", summary(program_, step),
                                         to_string(program_, access));
       if (std::ranges::find(messages, message) == messages.end()) messages.push_back(std::move(message));

@@ -180,9 +180,7 @@ def steps_of(program, run_file, seconds):
 def requeues(report, slurm, folder, small):
     """A batch job as `meshc slurm` writes it, stopped by --signal (which Slurm looks at every 30 seconds; where there is no time, sent by scancel the
     same way), and requeued by itself."""
-    steps, log = 4000, f"{folder}/queued.jsonl"
-    if not small:
-        steps = max(steps, steps_of(f"{folder}/two/gpt", f"{folder}/run.yaml", 45))
+    steps, log = max(4000, steps_of(f"{folder}/two/gpt", f"{folder}/run.yaml", 15 if small else 45)), f"{folder}/queued.jsonl"
     program = [f"{folder}/two/gpt", f"{folder}/run.yaml", f"train.steps={steps}", "log.every=1", f"checkpoint.dir={folder}/ckpt", "checkpoint.keep=2"]
     execute(program[0], "-n", 2, *program[1:4], f"log.jsonl={folder}/straight.jsonl")
     with open(f"{folder}/job.sh", "w") as file:

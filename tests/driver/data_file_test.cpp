@@ -318,6 +318,11 @@ TEST(Elements, FiniteNumbersMustNotBecomeInfinite) {
   for (const Type type : {Type::f16, Type::bf16, Type::f32, Type::f64})
     EXPECT_FALSE(misfit({infinity, -infinity, std::nan(""), 65519}, type));
   EXPECT_FALSE(misfit({1e300}, Type::f64));
+  const double large = 1e300;
+  uint16_t rounded = 0;
+  const auto* from = reinterpret_cast<const std::byte*>(&large);
+  EXPECT_FALSE(convert(from, {Number::f64, false}, 1, Type::f16, -1, &rounded, Overflow::infinity));
+  EXPECT_EQ(rounded, 0x7c00);
 }
 
 TEST(Elements, ShortFloatsAreRoundedOnce) {

@@ -134,8 +134,8 @@ bool is_checkpoint(const std::string& folder);
 /// The tensors whose numbers do not have the hash that the manifest gives. None without a manifest.
 std::vector<std::string> damaged_tensors(const SavedTensors& saved);
 
-/// The numbers of a tensor as those of another type: floats are rounded, whole numbers must fit. Throws Failure
-/// (Cause::data) that names the tensor and the number that does not.
+/// The numbers of a tensor as those of another type: floats are rounded, large ones to inf, whole numbers must fit.
+/// Throws Failure (Cause::data) that names the tensor and the number that does not.
 std::vector<std::byte> numbers_as(Type type, const NamedArray& tensor);
 
 /// The checkpoints of a run.

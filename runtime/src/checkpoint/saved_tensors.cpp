@@ -164,10 +164,10 @@ int64_t SavedTensors::bytes() const {
 std::vector<std::byte> numbers_as(Type type, const NamedArray& tensor) {
   const size_t count = tensor.data.size() / size_of(tensor.type);
   std::vector<std::byte> numbers(count * size_of(type));
-  if (const auto misfit =
-          convert(tensor.data.data(), {number_of(tensor.type)}, static_cast<int64_t>(count), type, -1, numbers.data()))
+  if (const auto misfit = convert(tensor.data.data(), {number_of(tensor.type)}, static_cast<int64_t>(count), type, -1,
+                                  numbers.data(), Overflow::infinity))
     throw Failure(Cause::data, fmt::format("number {} of `{}` is {}, which is no {}", misfit->index, tensor.name,
-                                           misfit->number, reach_of(type)));
+                                           misfit->number, name_of(type)));
   return numbers;
 }
 

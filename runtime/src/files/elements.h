@@ -38,10 +38,13 @@ struct Misfit {
   std::string number;  ///< as a person writes it
 };
 
+/// What becomes of a finite number that the new type has no place for.
+enum class Overflow : uint8_t { misfit, infinity };
+
 /// to[0, count) = from[0, count). Floats are rounded to the new type, of which a finite one must not be infinite; a
 /// whole number must fit exactly, and lie in [0, bound) where bound >= 0; from floats to whole numbers only equal
 /// values fit.
 std::optional<Misfit> convert(const std::byte* from, Encoding encoding, int64_t count, Type type, int64_t bound,
-                              void* to);
+                              void* to, Overflow overflow = Overflow::misfit);
 
 }  // namespace meshrt
