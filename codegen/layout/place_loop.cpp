@@ -214,6 +214,10 @@ void Placer::loop(NodeId id) {
   for (auto& carry : op.carries) {
     if (adding_up_.count(carry.entering)) continue;
     Placement begins = carry_placement(carry);
+    // Stages that compute again begin with what came into them, which lies as it came.
+    if (stages_.is_forward(op)) came_in_[carry.initial] = begins;
+    if (const auto found = came_in_.find(carry.initial); found != came_in_.end() && stages_.is_again(op))
+      begins = found->second;
     // What micro-batches give that does not add up, as an extreme, lies at the stage that makes it.
     begins.at = must_lie(stages_.is_pipeline(op) ? graph_.value(carry.leaving).producer : id);
     Placement lies = begins, ends = begins;

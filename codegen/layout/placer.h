@@ -122,6 +122,7 @@ class Placer {
   };
   std::map<ValueId, std::map<AxisId, Contraction>> partial_because_;  // where a partial value comes from, by its axes
   std::map<ValueId, ValueId> adding_up_;      // a carry that only adds up -> the value added, once known
+  std::map<ValueId, Placement> came_in_;      // how a carry of a pipeline's F lies, by what it begins with
   std::vector<std::vector<NodeId>> rebuilt_;  // by body
   NodeId consumer_;                           // for which values are brought
 };
