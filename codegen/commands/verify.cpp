@@ -147,8 +147,9 @@ int report(const Comparison& found, const std::string& title, const OutputOption
       return value.name.starts_with("optimizer(") && value.name.ends_with(".skipped_steps)") && value.largest > 0;
     };
     if (std::ranges::any_of(found.values, &ComparedValue::nan) && std::ranges::any_of(found.values, skips))
-      fmt::print("the scale of the loss has skipped a step, whose gradients need not be finite: smaller inputs "
-                 "(`--scale 0.1`), or more steps until the scale fits (`--steps 10`), show more\n");
+      fmt::print(
+          "the scale of the loss has skipped a step, whose gradients need not be finite: smaller inputs "
+          "(`--scale 0.1`), or more steps until the scale fits (`--steps 10`), show more\n");
     if (const auto near = std::ranges::count_if(found.values, &ComparedValue::as_f32); near > 0)
       fmt::print("{} of them as near as f32 is: roundings add up there\n", near);
   }

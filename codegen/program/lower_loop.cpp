@@ -154,8 +154,8 @@ const ForStep* Lowering::layers_in(const Step& step) const {
 }
 
 /// F with R in place of its layers, where these give nothing but what goes on; else with R besides. What R computes
-/// between two loops goes with the second, and what it computes behind the last one comes at the end: it may read what F
-/// made there.
+/// between two loops goes with the second, and what it computes behind the last one comes at the end: it may read what
+/// F made there.
 void Lowering::add_forward_that_keeps(Steps& actions) {
   const Steps& forward = std::get<ActionStep>(actions[0].what).body;
   const Steps& again = std::get<ActionStep>(actions[1].what).body;
