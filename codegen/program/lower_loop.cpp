@@ -48,7 +48,10 @@ Access Lowering::stacked(const LoopOp& op, ValueId value) {
   std::vector<DimId> order{op.dim};
   for (const LocalDim& local : dims)
     if (local.dim != op.dim) order.push_back(local.dim);
-  return reordered(access, order);
+  const Place around = std::exchange(at_, where(value));  // who has it copies it
+  access = reordered(access, order);
+  at_ = around;
+  return access;
 }
 
 Part Lowering::part_of(ValueId value) const { return graph_.node(graph_.value(value).producer).part; }
