@@ -100,7 +100,8 @@ class Bench:
                 net.cut(cut)  # may itself take seconds, while the kernel clears away an earlier network
                 job.start = time.monotonic()
                 verdict = job.end(30)
-                wait_until(lambda: not running_from(self.folder), 15)  # a host that is cut off ends its ranks itself, as late
+                # A host that is cut off ends its ranks itself, as late, and clears away what they leave.
+                wait_until(lambda: not running_from(self.folder) and not job.left(), 15)
             return job, verdict, [rf"^host 10\.213\.0\.{cut}: "]
         if kind == "disk":
             disk = f"mkdir -p {self.folder}/{name}.disk && mount -t tmpfs -o size={dice.randrange(100, 400)}k none {self.folder}/{name}.disk && exec \"$@\""
