@@ -46,6 +46,12 @@ auto widen(T value) {
   else return static_cast<int64_t>(value);
 }
 
+// Which numbers are taken, of those that the new type holds, and whether too large floats are.
+struct Takes {
+  int64_t bound;  // of whole numbers: below it, if it is not negative
+  Overflow overflow;
+};
+
 // False when `wide` has no equal in T (whole numbers), lies outside [0, bound), or beyond the largest number of T
 // (floats).
 template <class T, class Wide>
@@ -72,34 +78,33 @@ bool narrow(Wide wide, int64_t bound, T& to) {
 }
 
 template <class From, class To>
-std::optional<Misfit> convert_all(const std::byte* from, bool big_endian, int64_t count, int64_t bound, To* to,
-                                  Overflow overflow) {
+std::optional<Misfit> convert_all(const std::byte* from, bool big_endian, int64_t count, const Takes& takes, To* to) {
   for (int64_t i = 0; i < count; ++i) {
     const auto wide = widen(load<From>(from + i * sizeof(From), big_endian));
-    const bool fits = narrow(wide, bound, to[i]) || (!std::is_integral_v<To> && overflow == Overflow::infinity);
+    const bool fits =
+        narrow(wide, takes.bound, to[i]) || (!std::is_integral_v<To> && takes.overflow == Overflow::infinity);
     if (!fits) return Misfit{i, fmt::format("{}", wide)};
   }
   return std::nullopt;
 }
 
 template <class To>
-std::optional<Misfit> convert_to(const std::byte* from, Encoding encoding, int64_t count, int64_t bound, To* to,
-                                 Overflow overflow) {
+std::optional<Misfit> convert_to(const std::byte* from, Encoding encoding, int64_t count, const Takes& takes, To* to) {
   const bool swapped = encoding.big_endian;
   switch (encoding.number) {
     case Number::boolean:
-    case Number::u8: return convert_all<uint8_t>(from, swapped, count, bound, to, overflow);
-    case Number::i8: return convert_all<int8_t>(from, swapped, count, bound, to, overflow);
-    case Number::u16: return convert_all<uint16_t>(from, swapped, count, bound, to, overflow);
-    case Number::i16: return convert_all<int16_t>(from, swapped, count, bound, to, overflow);
-    case Number::u32: return convert_all<uint32_t>(from, swapped, count, bound, to, overflow);
-    case Number::i32: return convert_all<int32_t>(from, swapped, count, bound, to, overflow);
-    case Number::u64: return convert_all<uint64_t>(from, swapped, count, bound, to, overflow);
-    case Number::i64: return convert_all<int64_t>(from, swapped, count, bound, to, overflow);
-    case Number::f16: return convert_all<Float16>(from, swapped, count, bound, to, overflow);
-    case Number::bf16: return convert_all<Bfloat16>(from, swapped, count, bound, to, overflow);
-    case Number::f32: return convert_all<float>(from, swapped, count, bound, to, overflow);
-    case Number::f64: return convert_all<double>(from, swapped, count, bound, to, overflow);
+    case Number::u8: return convert_all<uint8_t>(from, swapped, count, takes, to);
+    case Number::i8: return convert_all<int8_t>(from, swapped, count, takes, to);
+    case Number::u16: return convert_all<uint16_t>(from, swapped, count, takes, to);
+    case Number::i16: return convert_all<int16_t>(from, swapped, count, takes, to);
+    case Number::u32: return convert_all<uint32_t>(from, swapped, count, takes, to);
+    case Number::i32: return convert_all<int32_t>(from, swapped, count, takes, to);
+    case Number::u64: return convert_all<uint64_t>(from, swapped, count, takes, to);
+    case Number::i64: return convert_all<int64_t>(from, swapped, count, takes, to);
+    case Number::f16: return convert_all<Float16>(from, swapped, count, takes, to);
+    case Number::bf16: return convert_all<Bfloat16>(from, swapped, count, takes, to);
+    case Number::f32: return convert_all<float>(from, swapped, count, takes, to);
+    case Number::f64: return convert_all<double>(from, swapped, count, takes, to);
   }
   return std::nullopt;
 }
@@ -178,16 +183,17 @@ std::optional<Misfit> convert(const std::byte* from, Encoding encoding, int64_t 
     std::memcpy(to, from, count * size_of(type));
     return std::nullopt;
   }
+  const Takes takes{bound, overflow};
   switch (type) {
-    case Type::f32: return convert_to(from, encoding, count, bound, static_cast<float*>(to), overflow);
-    case Type::f64: return convert_to(from, encoding, count, bound, static_cast<double*>(to), overflow);
-    case Type::bf16: return convert_to(from, encoding, count, bound, static_cast<Bfloat16*>(to), overflow);
-    case Type::f16: return convert_to(from, encoding, count, bound, static_cast<Float16*>(to), overflow);
-    case Type::i32: return convert_to(from, encoding, count, bound, static_cast<int32_t*>(to), overflow);
-    case Type::i64: return convert_to(from, encoding, count, bound, static_cast<int64_t*>(to), overflow);
-    case Type::u8: return convert_to(from, encoding, count, bound, static_cast<uint8_t*>(to), overflow);
+    case Type::f32: return convert_to(from, encoding, count, takes, static_cast<float*>(to));
+    case Type::f64: return convert_to(from, encoding, count, takes, static_cast<double*>(to));
+    case Type::bf16: return convert_to(from, encoding, count, takes, static_cast<Bfloat16*>(to));
+    case Type::f16: return convert_to(from, encoding, count, takes, static_cast<Float16*>(to));
+    case Type::i32: return convert_to(from, encoding, count, takes, static_cast<int32_t*>(to));
+    case Type::i64: return convert_to(from, encoding, count, takes, static_cast<int64_t*>(to));
+    case Type::u8: return convert_to(from, encoding, count, takes, static_cast<uint8_t*>(to));
     case Type::boolean:
-      return convert_to(from, encoding, count, bound < 0 ? 2 : bound, static_cast<uint8_t*>(to), overflow);
+      return convert_to(from, encoding, count, {bound < 0 ? 2 : bound, overflow}, static_cast<uint8_t*>(to));
   }
   return std::nullopt;
 }

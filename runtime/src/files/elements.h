@@ -25,7 +25,7 @@ const char* name_of(Number number);
 /// Tells floats from whole numbers and bools.
 bool is_float(Number number);
 bool is_float(Type type);
-/// "i32"; of floats that hold less than f32, with the largest: "f16, up to 65504".
+/// What a tensor of the type holds, for messages: "i32", "bf16"; where numbers soon go beyond it "f16, up to 65504".
 std::string reach_of(Type type);
 
 /// The encoding of a tensor's elements in memory, and back; a number that no tensor has (u16, ...) has no type.
