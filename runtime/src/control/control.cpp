@@ -44,7 +44,7 @@ void Control::look() {
   for (;;) {
     switch (receive_message(socket_.get(), message)) {
       case Received::nothing: return;
-      case Received::closed: throw Failure(Cause::environment, "the launcher of this job has ended");
+      case Received::closed: throw Failure(Cause::environment, launcher_has_ended);
       case Received::message: break;
     }
     if (message.kind == MessageKind::exchange) gathered_.push_back(message.bytes);

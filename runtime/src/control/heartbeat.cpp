@@ -1,16 +1,22 @@
 #include "control/heartbeat.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 
 #include "control/message.h"
 #include "meshrt/failure.h"
+#include "system/tell.h"
 
 namespace meshrt {
 
@@ -36,7 +42,9 @@ std::string status_of(pid_t process, const std::string& name) {
 
 }  // namespace
 
-Heartbeat::Heartbeat(int socket) : socket_(socket), period_(period_for(longest_silence())) {
+Heartbeat::Heartbeat(int socket)
+    : socket_(socket), stop_(eventfd(0, EFD_CLOEXEC)), period_(period_for(longest_silence())) {
+  if (stop_.get() < 0) throw Failure(Cause::environment, fmt::format("cannot make an event: {}", std::strerror(errno)));
   {
     const std::lock_guard lock(process_mutex);
     of_process = this;
@@ -54,11 +62,7 @@ Heartbeat::~Heartbeat() {
     const std::lock_guard lock(process_mutex);
     if (of_process == this) of_process = nullptr;
   }
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  stop_.notify_all();
+  eventfd_write(stop_.get(), 1);
   thread_.join();
 }
 
@@ -72,9 +76,26 @@ bool Heartbeat::tell_recorder(const std::string& path) {
 }
 
 void Heartbeat::run() {
-  std::unique_lock lock(mutex_);
-  do beat();
-  while (!stop_.wait_for(lock, period_, [this] { return stopping_; }));
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      beat();
+    }
+    pollfd watched[] = {{socket_, 0, 0}, {stop_.get(), POLLIN, 0}};
+    poll(watched, 2, static_cast<int>(period_.count()));
+    if (watched[1].revents != 0) return;
+    if ((watched[0].revents & POLLHUP) != 0) return end_with_launcher();
+  }
+}
+
+// The rank's thread sees that the launcher is gone when it next waits long for another rank, and then ends in order.
+// Ranks that keep pace never wait long.
+void Heartbeat::end_with_launcher() const {
+  constexpr int time_to_end_in_order = 500;  // ms
+  pollfd stop{stop_.get(), POLLIN, 0};
+  if (poll(&stop, 1, time_to_end_in_order) != 0) return;
+  tell("error: {}\n", launcher_has_ended);
+  _exit(exit_code(Cause::environment));
 }
 
 // A launcher that does not listen must not hold the rank up: it has enough of them.

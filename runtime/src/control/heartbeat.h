@@ -1,19 +1,24 @@
 // heartbeat.h: that a rank's process is alive, told to its launcher every few seconds by a thread of its own: however
-// long a step takes, the rank counts as well, but one that is stopped or whose host hangs falls silent.
+// long a step takes, the rank counts as well, but one that is stopped or whose host hangs falls silent. In turn a rank
+// ends when its launcher is gone: nobody else would tell it that another rank has died.
 #pragma once
 #include <sys/types.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <mutex>
 #include <string>
 #include <thread>
 
+#include "system/descriptor.h"
+
 namespace meshrt {
+
+/// What a rank says that ends because of it.
+constexpr auto launcher_has_ended = "the launcher of this job has ended";
 
 class Heartbeat {
  public:
-  /// Beats over the control socket while it lives. Throws what longest_silence throws.
+  /// Beats over the control socket while it lives. Throws what longest_silence throws; Failure (Cause::environment).
   explicit Heartbeat(int socket);
   ~Heartbeat();
   Heartbeat(const Heartbeat&) = delete;
@@ -25,12 +30,12 @@ class Heartbeat {
  private:
   void run();
   void beat();
+  void end_with_launcher() const;
 
   int socket_;
+  Descriptor stop_;  ///< readable: the thread is to end
   std::chrono::milliseconds period_;
   std::mutex mutex_;
-  std::condition_variable stop_;
-  bool stopping_ = false;
   std::string recorder_;
   std::thread thread_;
 };

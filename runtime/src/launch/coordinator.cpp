@@ -77,8 +77,8 @@ void Coordinator::listen_for_silence() {
     const bool of_this_host = hosts_[static_cast<size_t>(placement_.host_of_rank[rank])]->is_here();
     const bool here = of_this_host && member.pid > 0;
     if (paused || (here && is_debugged(member.pid))) member.heard = now;
-    // A host that hangs is told as such, by its link.
-    const auto longer = std::chrono::milliseconds(of_this_host ? 0 : 1500);
+    // A host that hangs is told as such, by its link, which may have been heard of later than a rank by one beat.
+    const auto longer = std::chrono::milliseconds(of_this_host ? 0 : 2500);
     if (now - *member.heard <= silence_ + longer) continue;
     const std::string state = here ? state_of(member.pid) : "";
     fail(who(rank), 3,
