@@ -96,7 +96,7 @@ void emit_product(EmitContext& context, CppWriter& out, Scope& scope, const Prod
       loop += fmt::format(", {}, {}", stride(step.epilogue.bias), stride(step.column_sum));
     loops.push_back(loop + "}");
   }
-  const std::string a = type_of(context, step.a), b = type_of(context, step.b);
+  const std::string a = type_of(context, step.a), b = step.rounds_b ? "meshrt::AsBfloat16" : type_of(context, step.b);
   std::string types = type_of(context, step.c);
   if (a != types || b != a) types += ", " + a;
   if (b != a) types += ", " + b;

@@ -184,6 +184,7 @@ Task bind_product(Binding& binding, const ProductStep& step) {
 /// One of its operands, or both, are narrow.
 template <class Narrow>
 Task bind_narrow_product(Binding& binding, const ProductStep& step) {
+  if (step.rounds_b) return bind_product<float, meshrt::Bfloat16, meshrt::AsBfloat16>(binding, step);
   if (binding.buffer(step.a).type == Type::f32) return bind_product<float, float, Narrow>(binding, step);
   if (binding.buffer(step.b).type == Type::f32) return bind_product<float, Narrow, float>(binding, step);
   return bind_product<float, Narrow>(binding, step);

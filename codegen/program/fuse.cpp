@@ -26,6 +26,7 @@ void fuse(Program& program) {
     fuse_column_sums(program);
     fuse_carries(program);
   }
+  fuse_rounding(program);
   renew_in_place(program);
   coalesce(program);
   fuse_carries(program);

@@ -49,9 +49,12 @@ class CarryFuser {
     if (at == steps.end()) return {};
     const Access carry = *copied_to(*at, made);
     if (!carry.turns.empty() || !carry.maps.empty() || is_view(carry) || !may_write(*p, carry)) return {};
-    // What the carry held nobody reads behind the product, and the product's result nobody before it or elsewhere.
+    // What the carry held nobody reads behind the product, and the product's result nobody before it or elsewhere; what
+    // is copied stays as it is.
     for (auto step = steps.begin() + static_cast<std::ptrdiff_t>(i) + 1; step != steps.end(); ++step)
       if (step != at && touches(*step, carry)) return {};
+    for (auto step = at + 1; step != steps.end(); ++step)
+      if (contains(sets_of(program_, *step).writes, root(made))) return {};
     for (size_t k = 0; k < i; ++k)
       if (touches(steps[k], made)) return {};
     if (!only_here(steps, made)) return {};

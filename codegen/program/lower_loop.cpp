@@ -22,6 +22,14 @@ Lowering::Place Lowering::beginning(const LoopOp& op, Place of) const {
   return of;
 }
 
+/// Whether nobody beside those writes the value's memory, also where it was made as another value.
+bool Lowering::is_made_at(ValueId value, const Place& place) const {
+  if (where(value) != place) return false;
+  const Node& producer = graph_.node(graph_.value(value).producer);
+  const bool made_here = producer.inputs.empty() || memory_[producer.inputs[0].index] != memory_[value.index];
+  return made_here || is_made_at(producer.inputs[0], place);
+}
+
 /// The buffer of a carry, holding its initial value: of what stages hand on at the stage where it begins. Into others
 /// it comes, also where these have the initial value for what they make of it besides.
 Access Lowering::enter(const LoopOp& op, const LoopOp::Carry& carry) {
@@ -31,7 +39,7 @@ Access Lowering::enter(const LoopOp& op, const LoopOp::Carry& carry) {
   Access initial = in_memory(carry.initial);
   // A loop within another begins anew in each turn of that: what was made outside is needed again.
   const bool made_beside = graph_.value(carry.initial).body == graph_.value(carry.result).body;
-  if (!comes_in && made_beside && is_alone(carry.initial) &&
+  if (!comes_in && made_beside && is_alone(carry.initial) && is_made_at(carry.initial, at_) &&
       dims_of(program_, initial).size() == program_.buffer(initial.buffer).dims.size() &&
       program_.buffer(initial.buffer).dims == local_dims(carry.entering))
     return initial;

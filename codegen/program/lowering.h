@@ -95,6 +95,7 @@ class Lowering {
   BufferId new_buffer(std::string name, std::string path, Type, std::vector<LocalDim>, BufferKind, Span);
   BufferId view(const Access&, std::vector<LocalDim> dims);
   bool is_alone(ValueId) const;
+  bool is_made_at(ValueId, const Place&) const;
   void copy(const Access& from, const Access& to);
   Access reordered(const Access& from, const std::vector<DimId>& order);
 

@@ -213,9 +213,9 @@ class Printer {
     return (nest.outer.empty() ? "nest" : "nest for " + local_dims(nest.outer)) + bounds(nest.bounds);
   }
   std::string text(const ProductStep& p) const {
-    std::string text =
-        fmt::format("product {} {} {} * {}, rows [{}] inner [{}] cols [{}]", access(p.c), p.accumulate ? "+=" : "=",
-                    access(p.a), access(p.b), names(p.rows), names(p.inner), names(p.cols));
+    std::string text = fmt::format(
+        "product {} {} {} * {}, rows [{}] inner [{}] cols [{}]", access(p.c), p.accumulate ? "+=" : "=", access(p.a),
+        p.rounds_b ? "bf16(" + access(p.b) + ")" : access(p.b), names(p.rows), names(p.inner), names(p.cols));
     if (!p.batch.empty()) text += " for each [" + names(p.batch) + "]";
     if (p.epilogue.bias) text += ", + " + access(*p.epilogue.bias);
     if (p.epilogue.activation) text += fmt::format(", {}", info(*p.epilogue.activation).name);

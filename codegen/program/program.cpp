@@ -44,7 +44,8 @@ bool multiplies(const Program& program, Type type) {
       const auto* product = std::get_if<ProductStep>(&step.what);
       const auto* attention = std::get_if<AttentionStep>(&step.what);
       const auto* defined = std::get_if<DefinedStep>(&step.what);
-      found = found || (product && has_it(product->a) && has_it(product->b)) || (attention && has_it(attention->q)) ||
+      found = found || (product && has_it(product->a) && (has_it(product->b) || product->rounds_b)) ||
+              (attention && has_it(attention->q)) ||
               (defined && defined->definition->convolves && has_it(defined->reads.front()));
     });
   return found;

@@ -197,6 +197,7 @@ struct ProductStep {
   Access a, b, c;
   std::vector<DimId> batch, rows, inner, cols;
   bool accumulate = false;
+  bool rounds_b = false;  // b is f32, and taken as the bf16 that it rounds to; a is bf16
   /// While the tile is in registers, in this order: + bias[cols], activation (value to c, derivative to slope), *
   /// times, + plus, and what it is then in bf16 to rounded. bias has the dims of cols (and of those batch dims that b
   /// has and a lacks); the others lie like c and elsewhere (adding to c is `accumulate`). activation is relu, gelu,

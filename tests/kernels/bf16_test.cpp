@@ -112,6 +112,16 @@ TEST(GemmOfBfloat16, PairsAreWithinTheRoundingOfTheSum) {
   });
 }
 
+TEST(GemmOfBfloat16, PairsOfWhatIsRoundedAsItIsRead) {
+  if (supported_instruction_set() < InstructionSet::avx512_bf16) GTEST_SKIP() << "this CPU has no vdpbf16ps";
+  BothProducts<Bfloat16> both(7);
+  for_shapes(both, [&] {
+    const std::vector<float> expected = both.run(both.narrow, avx512_bf16::multiply<float, Bfloat16>);
+    ASSERT_EQ(both.run(both.rounded_right(), avx512_bf16::multiply<float, Bfloat16, AsBfloat16>), expected)
+        << both.narrow.rows << " x " << both.narrow.inner << " x " << both.narrow.cols;
+  });
+}
+
 TEST(GemmOfBfloat16, PairsDoNotDependOnHowRowsAndColumnsAreSplit) {
   if (supported_instruction_set() < InstructionSet::avx512_bf16) GTEST_SKIP() << "this CPU has no vdpbf16ps";
   BothProducts<Bfloat16> both(3);

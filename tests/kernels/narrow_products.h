@@ -29,6 +29,8 @@ class BothProducts {
     narrow.c_row = cols;
     fill(a_, wide_a_, any_a_, rows * narrow.a_row + inner * narrow.a_col + 1);
     fill(b_, wide_b_, any_b_, inner * narrow.b_row + cols * narrow.b_col + 1);
+    rounding_b_.clear();
+    for (const float x : any_b_) rounding_b_.push_back({x});
     const auto n = static_cast<size_t>(rows * cols);
     c_.resize(n), plus_.resize(n), bias_.resize(static_cast<size_t>(cols));
     for (std::vector<float>* numbers : {&c_, &plus_, &bias_})
@@ -51,6 +53,8 @@ class BothProducts {
   Product<float> wide() const { return with(wide_a_, wide_b_); }
   NarrowLeft narrow_left() const { return with(a_, any_b_); }
   Product<float> wide_left() const { return with(wide_a_, any_b_); }
+  // b in f32, of which a product takes what it rounds to.
+  Product<float, In, AsBfloat16> rounded_right() const { return with(a_, rounding_b_); }
   NarrowRight narrow_right() const { return with(any_a_, b_); }
   Product<float> wide_right() const { return with(any_a_, wide_b_); }
 
@@ -118,6 +122,7 @@ class BothProducts {
   std::mt19937_64 random_;
   std::normal_distribution<float> normal_;
   std::vector<In> a_, b_;
+  std::vector<AsBfloat16> rounding_b_;
   std::vector<float> wide_a_, wide_b_, any_a_, any_b_, c_, plus_, bias_;
 };
 

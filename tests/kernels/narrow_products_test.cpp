@@ -49,6 +49,17 @@ TYPED_TEST(NarrowProduct, OneOfThemWidenedIsTheProductOfTheSameNumbers) {
   });
 }
 
+TEST(RoundedAsItIsRead, IsTheProductWithWhatItRoundsTo) {
+  using Kernel = void (*)(const Product<float, Bfloat16, AsBfloat16>&);
+  BothProducts<Bfloat16> both(6);
+  const auto all = variants<Kernel>(MESHRT_VARIANTS(multiply<float, Bfloat16, AsBfloat16>));
+  for_shapes(both, [&] {
+    const std::vector<float> expected = both.run(both.narrow, portable::multiply<float, Bfloat16>);
+    for (const Variant<Kernel>& variant : all)
+      ASSERT_EQ(both.run(both.rounded_right(), variant.run), expected) << variant.name;
+  });
+}
+
 // By what programs call. Run also where MESHRT_ISA_LEVEL asks for less than the CPU has.
 TYPED_TEST(NarrowProduct, OfProgramsIsWithinTheRoundingOfTheSum) {
   typename TestFixture::Both both(5);
@@ -62,6 +73,7 @@ TYPED_TEST(NarrowProduct, OfProgramsIsWithinTheRoundingOfTheSum) {
     expect(both.narrow, both.wide());
     expect(both.narrow_left(), both.wide_left());
     expect(both.narrow_right(), both.wide_right());
+    if constexpr (std::is_same_v<TypeParam, Bfloat16>) expect(both.rounded_right(), both.wide());
   });
 }
 

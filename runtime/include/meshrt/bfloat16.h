@@ -26,6 +26,14 @@ struct Bfloat16 {
   }
 };
 
+/// An f32 in memory that whoever reads it takes as the number of bf16 to which it rounds.
+struct AsBfloat16 {
+  float value;
+
+  [[gnu::always_inline]] constexpr explicit operator Bfloat16() const { return Bfloat16(value); }
+  [[gnu::always_inline]] constexpr explicit operator float() const { return float(Bfloat16(value)); }
+};
+
 /// x to one of the two numbers of bf16 beside it, with `u` uniform in [0, 1): the farther away from 0 as likely as x is
 /// near it, so that the mean of many is x. What is bf16, infinite or NaN stays so.
 MESHRT_INLINE float round_bf16(float x, float u) {

@@ -56,6 +56,10 @@ struct Matrix {
 struct Extents {
   int64_t rows, inner, cols;
 };
+/// What lies in memory where a product takes a number as T.
+template <class T>
+using Stored = std::conditional_t<std::is_same_v<T, AsBfloat16>, float, T>;
+
 /// What a product does beside c = a · b; see Product.
 template <class T>
 struct Extras {
@@ -67,11 +71,22 @@ struct Extras {
 
 /// c [rows, cols] = a [rows, inner] · b [inner, cols], under the loops of `batch`, the first outermost.
 template <class T, class A = T, class B = A>
-void product(Matrix<const A> a, Matrix<const B> b, Matrix<T> c, const Extents& extents, const Extras<T>& extras = {},
-             std::initializer_list<Batch> batch = {}) {
-  Product<T, A, B> one{
-      extents.rows,      extents.cols,    extents.inner,    a.at, a.row, a.column, b.at, b.row, b.column, c.at, c.row,
-      extras.accumulate, extras.epilogue, extras.column_sum};
+void product(Matrix<const A> a, Matrix<const Stored<B>> b, Matrix<T> c, const Extents& extents,
+             const Extras<T>& extras = {}, std::initializer_list<Batch> batch = {}) {
+  Product<T, A, B> one{extents.rows,
+                       extents.cols,
+                       extents.inner,
+                       a.at,
+                       a.row,
+                       a.column,
+                       reinterpret_cast<const B*>(b.at),
+                       b.row,
+                       b.column,
+                       c.at,
+                       c.row,
+                       extras.accumulate,
+                       extras.epilogue,
+                       extras.column_sum};
   if (extras.rounded) one.epilogue.rounded = extras.rounded;
   if (batch.size() == 0) multiply(one);
   else multiply_batch(one, std::span(batch.begin(), batch.size()));

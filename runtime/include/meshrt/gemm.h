@@ -38,7 +38,8 @@ struct Epilogue {
 /// Strides count elements and may be anything, 0 too; c must not overlap a or b. An inner extent of 0 gives zeros.
 /// Operands of another type than c are bf16 or f16, one or both, and c is f32. Each product of two of them is exact in
 /// f32, in which they are added up; one beside an f32 gives what the same number in f32 gives by our own kernels, bit
-/// by bit.
+/// by bit. Beside an a of bf16, b may be f32 that is rounded as it is read (AsBfloat16): the bits are those of a
+/// product with what it rounds to.
 template <class T, class A = T, class B = A>
 struct Product {
   int64_t rows = 0, cols = 0, inner = 0;
@@ -70,6 +71,7 @@ void multiply_batch(const Product<T, A, B>& product, std::span<const Batch> loop
 extern template void multiply(const Product<float>&);
 extern template void multiply(const Product<double>&);
 extern template void multiply(const Product<float, Bfloat16>&);
+extern template void multiply(const Product<float, Bfloat16, AsBfloat16>&);
 extern template void multiply(const Product<float, float, Bfloat16>&);
 extern template void multiply(const Product<float, Bfloat16, float>&);
 extern template void multiply(const Product<float, Float16>&);
@@ -78,6 +80,7 @@ extern template void multiply(const Product<float, Float16, float>&);
 extern template void multiply_batch(const Product<float>&, std::span<const Batch>);
 extern template void multiply_batch(const Product<double>&, std::span<const Batch>);
 extern template void multiply_batch(const Product<float, Bfloat16>&, std::span<const Batch>);
+extern template void multiply_batch(const Product<float, Bfloat16, AsBfloat16>&, std::span<const Batch>);
 extern template void multiply_batch(const Product<float, float, Bfloat16>&, std::span<const Batch>);
 extern template void multiply_batch(const Product<float, Bfloat16, float>&, std::span<const Batch>);
 extern template void multiply_batch(const Product<float, Float16>&, std::span<const Batch>);

@@ -58,6 +58,10 @@ struct TypeOf<Bfloat16> {
   static constexpr Type value = Type::bf16;
 };
 template <>
+struct TypeOf<AsBfloat16> {  // as it lies in memory
+  static constexpr Type value = Type::f32;
+};
+template <>
 struct TypeOf<Float16> {
   static constexpr Type value = Type::f16;
 };

@@ -1,5 +1,7 @@
 #include "meshrt/gemm.h"
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <type_traits>
 
@@ -9,6 +11,8 @@
 #include "product_cut.h"
 #include "product_libraries.h"
 #include "product_onednn.h"
+#include "scratch.h"
+#include "scratch_places.h"
 
 namespace meshrt {
 namespace {
@@ -84,10 +88,32 @@ bool library_multiplies(const Product<T, A, B>& p) {
   }
 }
 
+/// b in bf16, row after row or column after column as it lies, where a library multiplies such numbers.
+template <class T, class A>
+std::optional<Product<T, A>> rounded_for_library(const Product<T, A, AsBfloat16>& p) {
+  Product<T, A> q{p.rows,  p.cols,  p.inner, p.a,     p.a_row,      p.a_col,    nullptr,
+                  p.b_row, p.b_col, p.c,     p.c_row, p.accumulate, p.epilogue, p.column_sum};
+  if (!library_for(q)) return std::nullopt;
+  const bool by_rows = p.b_col == 1;
+  const int64_t lines = by_rows ? p.inner : p.cols, length = by_rows ? p.cols : p.inner;
+  const int64_t line = by_rows ? p.b_row : p.b_col, step = by_rows ? p.b_col : p.b_row;
+  auto* const copy = static_cast<Bfloat16*>(
+      Scratch::mine().bytes(rounded_scratch, static_cast<size_t>(lines * length) * sizeof(Bfloat16)));
+  share(lines, std::max<int64_t>(1, 16384 / std::max<int64_t>(length, 1)), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      for (int64_t j = 0; j < length; ++j) copy[i * length + j] = static_cast<Bfloat16>(p.b[i * line + j * step]);
+  });
+  q.b = copy;
+  q.b_row = by_rows ? length : 1, q.b_col = by_rows ? 1 : length;
+  return q;
+}
+
 }  // namespace
 
 template <class T, class A, class B>
 void multiply(const Product<T, A, B>& p) {
+  if constexpr (std::is_same_v<B, AsBfloat16>)
+    if (const auto rounded = rounded_for_library(p)) return multiply(*rounded);
   const Timed timed(&StepProfile::products, [&] {
     return TraceLabel{"product " + std::to_string(p.rows) + " x " + std::to_string(p.inner) + " x " +
                       std::to_string(p.cols)};
@@ -117,6 +143,7 @@ void multiply_batch(const Product<T, A, B>& product, std::span<const Batch> loop
 template void multiply(const Product<float>&);
 template void multiply(const Product<double>&);
 template void multiply(const Product<float, Bfloat16>&);
+template void multiply(const Product<float, Bfloat16, AsBfloat16>&);
 template void multiply(const Product<float, float, Bfloat16>&);
 template void multiply(const Product<float, Bfloat16, float>&);
 template void multiply(const Product<float, Float16>&);
@@ -125,6 +152,7 @@ template void multiply(const Product<float, Float16, float>&);
 template void multiply_batch(const Product<float>&, std::span<const Batch>);
 template void multiply_batch(const Product<double>&, std::span<const Batch>);
 template void multiply_batch(const Product<float, Bfloat16>&, std::span<const Batch>);
+template void multiply_batch(const Product<float, Bfloat16, AsBfloat16>&, std::span<const Batch>);
 template void multiply_batch(const Product<float, float, Bfloat16>&, std::span<const Batch>);
 template void multiply_batch(const Product<float, Bfloat16, float>&, std::span<const Batch>);
 template void multiply_batch(const Product<float, Float16>&, std::span<const Batch>);

@@ -212,10 +212,7 @@ MESHRT_INLINE Vector<M> load_column(const A* at, [[maybe_unused]] int64_t a_col)
   if constexpr (depth<M> == 1) {
     return load_as<M>(at);
   } else {
-    Halves first, second;
-    __builtin_memcpy(&first, at, sizeof first);
-    __builtin_memcpy(&second, at + a_col, sizeof second);
-    return __builtin_convertvector(first, Vector<M>) | (__builtin_convertvector(second, Vector<M>) << 16);
+    return pair_up(load_bits(at), load_bits(at + a_col));
   }
 }
 
@@ -249,7 +246,7 @@ Left<M> left_in_place(const Product<T, A, B>& p) {
   if constexpr (std::is_same_v<M, A>) {
     if (p.a_col == 1 || p.cols <= 4 * lanes<T>)  // a copy would not pay for so few
       return {p.a, p.a_row, p.a_col};
-  } else if constexpr (depth<M> > 1) {
+  } else if constexpr (depth<M> > 1 && std::is_same_v<A, Bfloat16>) {
     if (p.a_col == 1 && p.a_row % depth<M> == 0 && p.inner % depth<M> == 0)
       return {reinterpret_cast<const M*>(p.a), p.a_row / depth<M>, 1};
   }
@@ -260,7 +257,8 @@ template <class T, class A, class B>
 void multiply_wide(const Product<T, A, B>& p, T* sums) {
   using M = Multiplicand<T, A, B>;
   const Right<T, B, M> b = {p.b, p.b_row, p.b_col, sums, p.cols};
-  const int64_t done = multiply_few_rows(p);
+  int64_t done = 0;
+  if constexpr (!std::is_same_v<B, AsBfloat16>) done = multiply_few_rows(p);  // which read b where it lies
   if (done && sums) b.add_sums(0, p.inner, 0, done);
   if (done == p.cols && p.cols > 0) return;
   if (const Left<M> a = left_in_place<M>(p); a.at) {
@@ -356,5 +354,6 @@ template void complete(const Product<double>&);
 template void complete(const Product<float, Bfloat16>&);
 #endif
 template void multiply(const Product<float, Bfloat16>&);
+template void multiply(const Product<float, Bfloat16, AsBfloat16>&);
 
 }  // namespace meshrt::MESHRT_ISA

@@ -5,23 +5,24 @@
 
 namespace meshrt {
 
-#define MESHRT_DECLARE_MULTIPLY(isa)                                     \
-  namespace isa {                                                        \
-  template <class T, class A, class B = A>                               \
-  void multiply(const Product<T, A, B>& product);                        \
-  template <class T, class A = T, class B = A>                           \
-  void complete(const Product<T, A, B>& product);                        \
-  extern template void multiply(const Product<float>&);                  \
-  extern template void multiply(const Product<double>&);                 \
-  extern template void multiply(const Product<float, Bfloat16>&);        \
-  extern template void multiply(const Product<float, float, Bfloat16>&); \
-  extern template void multiply(const Product<float, Bfloat16, float>&); \
-  extern template void multiply(const Product<float, Float16>&);         \
-  extern template void multiply(const Product<float, float, Float16>&);  \
-  extern template void multiply(const Product<float, Float16, float>&);  \
-  extern template void complete(const Product<float>&);                  \
-  extern template void complete(const Product<double>&);                 \
-  extern template void complete(const Product<float, Bfloat16>&);        \
+#define MESHRT_DECLARE_MULTIPLY(isa)                                          \
+  namespace isa {                                                             \
+  template <class T, class A, class B = A>                                    \
+  void multiply(const Product<T, A, B>& product);                             \
+  template <class T, class A = T, class B = A>                                \
+  void complete(const Product<T, A, B>& product);                             \
+  extern template void multiply(const Product<float>&);                       \
+  extern template void multiply(const Product<double>&);                      \
+  extern template void multiply(const Product<float, Bfloat16>&);             \
+  extern template void multiply(const Product<float, Bfloat16, AsBfloat16>&); \
+  extern template void multiply(const Product<float, float, Bfloat16>&);      \
+  extern template void multiply(const Product<float, Bfloat16, float>&);      \
+  extern template void multiply(const Product<float, Float16>&);              \
+  extern template void multiply(const Product<float, float, Float16>&);       \
+  extern template void multiply(const Product<float, Float16, float>&);       \
+  extern template void complete(const Product<float>&);                       \
+  extern template void complete(const Product<double>&);                      \
+  extern template void complete(const Product<float, Bfloat16>&);             \
   }
 
 // multiply: the whole product. complete: what belongs to it but for the sum itself, which c already holds.
@@ -32,6 +33,7 @@ namespace avx512_bf16 {
 template <class T, class A, class B = A>
 void multiply(const Product<T, A, B>& product);
 extern template void multiply(const Product<float, Bfloat16>&);
+extern template void multiply(const Product<float, Bfloat16, AsBfloat16>&);
 }  // namespace avx512_bf16
 #endif
 #undef MESHRT_DECLARE_MULTIPLY

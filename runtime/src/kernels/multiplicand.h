@@ -1,6 +1,7 @@
 // multiplicand.h: the form in which the operands of a product come to the register tile. Those of the sum's own type
 // come as they are. bf16 and f16 are widened to f32, or, where the CPU has vdpbf16ps and both operands are bf16, come
-// in pairs: elements k and k + 1 of the inner extent as one number of 32 bits, the first in its lower half.
+// in pairs: elements k and k + 1 of the inner extent as one number of 32 bits, the first in its lower half. f32 that is
+// taken as bf16 is rounded first.
 #pragma once
 #include <type_traits>
 
@@ -10,10 +11,13 @@
 
 namespace meshrt::MESHRT_ISA {
 
+template <class In>
+inline constexpr bool is_bf16 = std::is_same_v<In, Bfloat16> || std::is_same_v<In, AsBfloat16>;
+
 // What elements of A and B become, to be added up in T.
 #if defined(__AVX512BF16__)
 template <class T, class A, class B>
-using Multiplicand = std::conditional_t<std::is_same_v<A, Bfloat16> && std::is_same_v<B, Bfloat16>, uint32_t, T>;
+using Multiplicand = std::conditional_t<is_bf16<A> && is_bf16<B>, uint32_t, T>;
 #else
 template <class T, class A, class B>
 using Multiplicand = T;
@@ -33,7 +37,14 @@ constexpr int64_t steps_of(int64_t inner) {
 template <class M, class In>
 MESHRT_INLINE M multiplicand(const In* from, [[maybe_unused]] int64_t apart, [[maybe_unused]] int64_t left) {
   if constexpr (std::is_floating_point_v<M>) return static_cast<M>(*from);
-  else return from->bits | (left > 1 ? M(from[apart].bits) << 16 : M(0));
+  else return static_cast<Bfloat16>(*from).bits | (left > 1 ? M(static_cast<Bfloat16>(from[apart]).bits) << 16 : M(0));
+}
+
+// Numbers of f32 rounded to bf16 (Bfloat16), whose bits are the upper halves; what is in the lower ones has no meaning.
+MESHRT_INLINE Vector<uint32_t> rounded_bits(Vector<float> x) {
+  const auto bits = (Vector<uint32_t>)x;
+  const Vector<uint32_t> nearest = bits + 0x7fff + (bits >> 16 & 1);
+  return (bits & 0x7fffffff) > 0x7f800000 ? bits | 0x400000 : nearest;
 }
 
 // The bits of as many numbers of 16 bits as fill a register when they are widened to f32, and that register.
@@ -62,6 +73,8 @@ template <class M, class In>
 MESHRT_INLINE Vector<M> load_as(const In* from) {
   if constexpr (std::is_same_v<M, In>) {
     return load(from);
+  } else if constexpr (std::is_same_v<In, AsBfloat16>) {
+    return (Vector<float>)(rounded_bits(load(&from->value)) & 0xffff0000);
   } else {
     Halves bits;
     __builtin_memcpy(&bits, from, sizeof bits);
@@ -69,11 +82,26 @@ MESHRT_INLINE Vector<M> load_as(const In* from) {
   }
 }
 
+// The bits of as many numbers of bf16, in the upper halves.
+MESHRT_INLINE Vector<uint32_t> load_bits(const AsBfloat16* from) { return rounded_bits(load(&from->value)); }
+MESHRT_INLINE Vector<uint32_t> load_bits(const Bfloat16* from) {
+  Halves bits;
+  __builtin_memcpy(&bits, from, sizeof bits);
+  return __builtin_convertvector(bits, Vector<uint32_t>) << 16;
+}
+// Pairs of such.
+MESHRT_INLINE Vector<uint32_t> pair_up(Vector<uint32_t> first, Vector<uint32_t> second) {
+  return first >> 16 | (second & 0xffff0000);
+}
+
 // to [count] = the multiplicands of `count` neighbours.
 template <int count, class M, class In>
 MESHRT_INLINE void multiplicands(const In* from, [[maybe_unused]] int64_t apart, [[maybe_unused]] int64_t left, M* to) {
   if constexpr (depth<M> == 1) {
     for (int i = 0; i < count; i += lanes<M>) store(to + i, load_as<M>(from + i));
+  } else if constexpr (std::is_same_v<In, AsBfloat16>) {
+    for (int i = 0; i < count; i += lanes<M>)
+      store(to + i, pair_up(load_bits(from + i), left > 1 ? load_bits(from + apart + i) : Vector<M>{}));
   } else if (left > 1) {
     for (int i = 0; i < count; ++i) to[i] = multiplicand<M>(from + i, apart, 2);
   } else {
@@ -131,6 +159,25 @@ MESHRT_INLINE void load_step(const In* b, [[maybe_unused]] int64_t b_row, Vector
   }
 }
 
+// Two neighbours in memory.
+template <class In>
+struct PairOf {
+  In first, second;
+};
+
+// As many of them as fill a register.
+MESHRT_INLINE Vector<uint32_t> load_pairs(const PairOf<Bfloat16>* from) {
+  Vector<uint32_t> pairs;
+  __builtin_memcpy(&pairs, from, sizeof pairs);
+  return pairs;
+}
+MESHRT_INLINE Vector<uint32_t> load_pairs(const PairOf<AsBfloat16>* from) {
+  constexpr int n = lanes<float>;
+  const Vector<uint32_t> low = load_bits(&from->first), high = load_bits(&from[n / 2].first);
+  return pair_up(every_second<0>(low, high, std::make_index_sequence<n>()),
+                 every_second<1>(low, high, std::make_index_sequence<n>()));
+}
+
 // to [steps_of(inner), to_row] = the multiplicands of `count` columns, each of `inner` neighbours, `apart` elements
 // from one to the next; and zeros up to the next multiple of `lanes` columns.
 template <class M, class In>
@@ -140,9 +187,10 @@ inline void turn(const In* from, int64_t apart, int64_t count, int64_t inner, M*
         from, apart, count, inner, to, to_row, [](const In* p) { return load_as<M>(p); },
         [](const In* p) { return static_cast<M>(*p); });
   } else if (apart % depth<M> == 0 && inner % depth<M> == 0) {
+    using Pair = PairOf<In>;
     transpose(
-        reinterpret_cast<const M*>(from), apart / depth<M>, count, inner / depth<M>, to, to_row,
-        [](const M* p) { return load(p); }, [](const M* p) { return read_as<M>(p); });
+        reinterpret_cast<const Pair*>(from), apart / depth<M>, count, inner / depth<M>, to, to_row,
+        [](const Pair* p) { return load_pairs(p); }, [](const Pair* p) { return multiplicand<M>(&p->first, 1, 2); });
   } else {
     for (int64_t k = 0; k < inner; k += depth<M>)
       for (int64_t c = 0; c < round_up(count, lanes<M>); ++c)

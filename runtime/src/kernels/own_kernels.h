@@ -14,7 +14,7 @@ using Kernel = void (*)(const Product<T, A, B>&);
 template <class T, class A = T, class B = A>
 Kernel<T, A, B> own_multiply([[maybe_unused]] bool in_pairs = instruction_set() >= InstructionSet::avx512_bf16) {
 #if defined(__x86_64__)
-  if constexpr (std::is_same_v<A, Bfloat16> && std::is_same_v<B, Bfloat16>)
+  if constexpr (std::is_same_v<A, Bfloat16> && !std::is_same_v<B, float>)
     if (in_pairs) return avx512_bf16::multiply<T, A, B>;
 #endif
   return choose<Kernel<T, A, B>>(MESHRT_VARIANTS(multiply<T, A, B>));

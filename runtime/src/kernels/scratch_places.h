@@ -17,6 +17,7 @@ enum ScratchPlace {
   conv_result_scratch,
   conv_library_scratch,
   onednn_product_scratch,
+  rounded_scratch,
   ordered_sums_scratch
 };
 

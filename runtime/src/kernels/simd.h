@@ -118,6 +118,12 @@ MESHRT_INLINE void interleave(Narrow a, Narrow b, Wide& first, Wide& second, std
   second = (Wide)__builtin_shufflevector(a, b, (int(l) % 2 * n + n / 2 + int(l) / 2)...);
 }
 
+// Elements `first`, first + 2, .. of two registers side by side.
+template <int first, class V, size_t... l>
+MESHRT_INLINE V every_second(V a, V b, std::index_sequence<l...>) {
+  return __builtin_shufflevector(a, b, (first + 2 * int(l))...);
+}
+
 // The transpose of a block of n rows of n, by halves of ever smaller blocks.
 template <int half, class V, int n>
 MESHRT_INLINE void transpose_registers(V (&x)[n]) {
