@@ -329,6 +329,7 @@ void run_by_micro_batches(Graph& graph, DiagnosticSink& sink) {
   const MicroBatches parts = graph.micro_batches;
   if (!parts.time || !samples_first(graph, sink)) return;
   decompose(graph);
+  remove_dead(graph);  // what groups of turns compute again and nobody reads: sums over samples would couple them
   std::vector<DimId> names{parts.samples};
   for (const MicroBatches::Name& name : parts.names) names.push_back(name.samples);
   std::optional<SampleSums> found(std::in_place, graph, names);

@@ -38,6 +38,17 @@ Placement stack_of(DimId loop, Placement turn, const DimPlacement* own) {
   return turn;
 }
 
+/// Whether turns that lie so make a stack: each at one place along all axes that have the turns among them, or along
+/// none.
+bool makes_stack(DimId loop, const Placement& turn) {
+  return std::ranges::all_of(turn.at, [&](const Where& where) {
+    return where.owner.dim != loop || std::ranges::all_of(where.owner.axes, [&](AxisId axis) {
+             const Where* along = turn.where(axis);
+             return along && along->owner.dim == loop;
+           });
+  });
+}
+
 }  // namespace
 
 /// How the ranks have the turns of a body among them; null where each makes all.
@@ -180,7 +191,8 @@ ValueId Placer::collected(const LoopOp& loop, const LoopOp::Collect& kept) {
   };
   ValueId best = turn;
   for (const ValueId copy : copies_of(turn)) {
-    if (placement(copy).is_partial() || placement(copy).has_margins()) continue;
+    const Placement& lies = placement(copy);
+    if (lies.is_partial() || lies.has_margins() || !makes_stack(loop.dim, lies)) continue;
     if (best == turn ? size(copy) <= size(turn) : size(copy) < size(best)) best = copy;
   }
   return best;

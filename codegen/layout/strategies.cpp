@@ -185,6 +185,15 @@ bool cuts_what_is_dealt(const OpContext& op, const Strategy& strategy) {
   return false;
 }
 
+/// Whether steps of a merged dim are dealt, and each is cut further over other axes: likewise.
+bool cuts_dealt_steps(const OpContext& op, const Strategy& strategy) {
+  for (size_t f = 0; f < op.factors.size(); ++f)
+    for (int slower = strategy.factor_axes[f].empty() ? -1 : op.factors[f].slower; slower >= 0;
+         slower = op.factors[static_cast<size_t>(slower)].slower)
+      if (strategy.factor_deals[static_cast<size_t>(slower)]) return true;
+  return false;
+}
+
 /// The strategy with each way to deal its factors to their axes.
 std::vector<Strategy> dealt(const OpContext& op, const Strategy& strategy) {
   std::vector<Strategy> all{strategy};
@@ -198,7 +207,7 @@ std::vector<Strategy> dealt(const OpContext& op, const Strategy& strategy) {
       }
     all = std::move(more);
   }
-  std::erase_if(all, [&](const Strategy& one) { return cuts_what_is_dealt(op, one); });
+  std::erase_if(all, [&](const Strategy& one) { return cuts_what_is_dealt(op, one) || cuts_dealt_steps(op, one); });
   return all;
 }
 
