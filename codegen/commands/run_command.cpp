@@ -18,6 +18,7 @@
 #include "frontend/source.h"
 #include "frontend/suggest.h"
 #include "meshrt/failure.h"
+#include "meshrt/standard_streams.h"
 
 namespace mesh {
 
@@ -111,6 +112,7 @@ int run(const std::vector<Command>& commands, int argc, char** argv) {
 }  // namespace
 
 int run_command(const std::vector<Command>& commands, int argc, char** argv) {
+  meshrt::open_standard_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not be so large is an error with its name
   try {
     const int code = run(commands, argc, argv);

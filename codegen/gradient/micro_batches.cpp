@@ -325,15 +325,27 @@ void declare_micro_batches(Graph& graph, int64_t count, Span span) {
   graph.micro_batches = parts;
 }
 
+namespace {
+
+/// What groups of turns compute again and nobody reads: sums over samples in it would couple them. What has a name may
+/// still be asked for.
+void remove_unnamed(Graph& graph) {
+  std::vector<ValueId> named;
+  for (const auto& [name, value] : graph.names) named.push_back(value);
+  remove_dead(graph, named);
+}
+
+}  // namespace
+
 void run_by_micro_batches(Graph& graph, DiagnosticSink& sink) {
   const MicroBatches parts = graph.micro_batches;
   if (!parts.time || !samples_first(graph, sink)) return;
   decompose(graph);
-  remove_dead(graph);  // what groups of turns compute again and nobody reads: sums over samples would couple them
   std::vector<DimId> names{parts.samples};
   for (const MicroBatches::Name& name : parts.names) names.push_back(name.samples);
   std::optional<SampleSums> found(std::in_place, graph, names);
   if (found->coupled()) {
+    remove_unnamed(graph);
     complete_behind_loops(graph, names);
     found.emplace(graph, names);
   }

@@ -151,7 +151,7 @@ void expand_nodes(Graph& graph, const std::function<std::vector<ValueId>(GraphBu
   replace_values(graph, replaced);
 }
 
-void remove_dead(Graph& graph) {
+void remove_dead(Graph& graph, std::span<const ValueId> also_needed) {
   std::vector<bool> live(graph.values.size());
   std::vector<ValueId> work;
   const auto need = [&](ValueId id) {
@@ -159,6 +159,7 @@ void remove_dead(Graph& graph) {
     live[id.index] = true;
     work.push_back(id);
   };
+  for (const ValueId value : also_needed) need(value);
   for (const Metric& metric : graph.metrics) need(metric.value);
   for (const Wanted& wanted : graph.wanted) need(wanted.value);
   for (const Output& output : graph.outputs) need(output.value);

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,9 +46,10 @@ void connect_loop(Node& loop);
 /// replacements.
 void expand_nodes(Graph&, const std::function<std::vector<ValueId>(GraphBuilder&, NodeId)>& expand);
 
-/// Removes nodes, carries, slices and collects that neither an update, a metric, an output nor a wanted value needs.
+/// Removes nodes, carries, slices and collects that neither an update, a metric, an output, a wanted value nor one of
+/// `also_needed` needs.
 /// Names of removed values go too.
-void remove_dead(Graph&);
+void remove_dead(Graph&, std::span<const ValueId> also_needed = {});
 
 /// Merges nodes of a body that compute the same from the same operands.
 void merge_equal(Graph&);

@@ -68,9 +68,13 @@ class Labels {
     for (const ValueId result : node.results) read_by(result, node.body, consider);
     const ValueId made_of = source_of(node.results[0]);
     const std::optional<Label> source = label_of_maker(made_of);
-    if (!first || leaves(node))
+    const bool is_read = first.has_value();
+    if (!is_read || leaves(node))
       consider(source && graph_.value(made_of).body == node.body ? *source : first_of(node.body));
     if (source && first->part < source->part) first = source;  // a loop of I takes what W made, for its turns' W
+    // Where a rule moves what nobody reads, its turns are made where the loop before made them.
+    if (const auto made = is_read || source ? std::nullopt : part_of_turns(made_of); made && first->part < *made)
+      first->part = *made;
     node.part = first->part;
     node.region = first->part == Part::update ? RegionId{} : first->region;
   }
@@ -116,6 +120,15 @@ class Labels {
     const Node& node = graph_.node(graph_.value(source).producer);
     if (graph_.value(source).body != node.body) return {};
     return Label{node.part, node.region};
+  }
+
+  /// The part that has made what a loop gives to its turns; nothing of another argument.
+  std::optional<Part> part_of_turns(ValueId turn) const {
+    const auto* loop = std::get_if<LoopOp>(&graph_.node(graph_.value(turn).producer).op);
+    if (loop == nullptr) return {};
+    const auto slice = std::ranges::find(loop->slices, turn, &LoopOp::Slice::turn);
+    if (slice == loop->slices.end()) return {};
+    return graph_.node(graph_.value(source_of(slice->stacked)).producer).part;
   }
 
   /// Of what a turn makes first.

@@ -227,9 +227,9 @@ void Placer::loop(NodeId id) {
     if (adding_up_.count(carry.entering)) continue;
     Placement begins = carry_placement(carry);
     // Stages that compute again begin with what came into them, which lies as it came.
-    if (stages_.is_forward(op)) came_in_[carry.initial] = begins;
-    if (const auto found = came_in_.find(carry.initial); found != came_in_.end() && stages_.is_again(op))
-      begins = found->second;
+    const auto came = stages_.is_again(op) ? came_in_.find(carry.initial) : came_in_.end();
+    if (came != came_in_.end()) begins = came->second.lies;
+    CameIn comes{begins, carry.initial};
     // What micro-batches give that does not add up, as an extreme, lies at the stage that makes it.
     begins.at = must_lie(stages_.is_pipeline(op) ? graph_.value(carry.leaving).producer : id);
     Placement lies = begins, ends = begins;
@@ -238,9 +238,10 @@ void Placer::loop(NodeId id) {
       lies.at = stages_.owners(op);
       ends.at = {stages_.end(op, true)};
     }
+    const Placement first = reordered(begins, graph_.type(carry.entering).dims, graph_.type(carry.initial).dims);
     carry.initial =
-        bring(carry.initial, reordered(begins, graph_.type(carry.entering).dims, graph_.type(carry.initial).dims),
-              "the loop, whose carry lies so");
+        came != came_in_.end() ? came->second.initial : bring(carry.initial, first, "the loop, whose carry lies so");
+    if (stages_.is_forward(op)) came_in_[std::exchange(comes.initial, carry.initial)] = comes;
     set_placement(carry.entering, lies, "the loop's carry");
     set_placement(carry.result, reordered(ends, graph_.type(carry.entering).dims, graph_.type(carry.result).dims),
                   "the loop's carry");

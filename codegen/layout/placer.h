@@ -121,8 +121,13 @@ class Placer {
     bool operator==(const Contraction&) const = default;
   };
   std::map<ValueId, std::map<AxisId, Contraction>> partial_because_;  // where a partial value comes from, by its axes
-  std::map<ValueId, ValueId> adding_up_;      // a carry that only adds up -> the value added, once known
-  std::map<ValueId, Placement> came_in_;      // how a carry of a pipeline's F lies, by what it begins with
+  std::map<ValueId, ValueId> adding_up_;  // a carry that only adds up -> the value added, once known
+  /// With what a carry of a pipeline's F begins, and how it lies.
+  struct CameIn {
+    Placement lies;
+    ValueId initial;
+  };
+  std::map<ValueId, CameIn> came_in_;         // by what it begins with, before that is moved
   std::vector<std::vector<NodeId>> rebuilt_;  // by body
   NodeId consumer_;                           // for which values are brought
 };

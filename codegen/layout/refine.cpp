@@ -6,7 +6,6 @@
 #include <memory>
 #include <set>
 
-#include "codegen/graph/rewrite.h"
 #include "codegen/graph/verify_graph.h"
 #include "codegen/layout/complete_in_turns.h"
 #include "codegen/layout/label_added.h"
@@ -218,20 +217,10 @@ class Refiner {
   PlacedCost cost_;
 };
 
-/// What a rule has moved, and all readers take as it was made.
-void remove_unread(ShardedGraph& placed) {
-  remove_dead(placed.graph);
-  std::set<NodeId> left;
-  for (const Body& body : placed.graph.bodies) left.insert(body.nodes.begin(), body.nodes.end());
-  std::erase_if(placed.movements,
-                [&](const Movement& one) { return !left.contains(placed.graph.value(one.to).producer); });
-}
-
 }  // namespace
 
 ShardedGraph place(std::shared_ptr<GraphFacts> graph, const Layout& layout) {
   ShardedGraph placed = Refiner(std::move(graph), layout).run();
-  remove_unread(placed);
   label_added(placed);  // what was tried in vain needs neither labels nor a look
   verify_graph(placed.graph, "place");
   return placed;

@@ -302,9 +302,17 @@ class Checker {
     });
   }
 
+  /// Whether the rule cuts the loops of the pipeline, which need not have parameters of their own.
+  bool cuts_pipeline(const Rule& rule) const {
+    return layout_.pipeline && rule.span == layout_.pipeline.span &&
+           std::ranges::any_of(rule.dims, [&](DimId dim) { return layout_.pipeline.loop_over(dim).has_value(); });
+  }
+
+  bool has_effect(const Rule& rule) const { return effective_.contains(&rule) || cuts_pipeline(rule); }
+
   void check_effects() {
     for (const Rule& rule : layout_.rules) {
-      if (effective_.contains(&rule) || computes_again(rule)) continue;
+      if (has_effect(rule) || computes_again(rule)) continue;
       const bool several = rule.dims.size() > 1;
       sink_
           .lint("unused_layout_rule", rule.span, "no {} of `{}`{} has {} `{}`{}", spoken_of(rule), graph_.model,
@@ -337,7 +345,7 @@ class Checker {
       const MeshAxis& axis = layout_.mesh.axes[i];
       const AxisId id = static_cast<AxisId>(i);
       const auto uses = [&](const Rule& rule) {
-        return effective_.contains(&rule) && std::find(rule.axes.begin(), rule.axes.end(), id) != rule.axes.end();
+        return has_effect(rule) && std::find(rule.axes.begin(), rule.axes.end(), id) != rule.axes.end();
       };
       if (axis.size == 1 || std::any_of(layout_.rules.begin(), layout_.rules.end(), uses)) continue;
       if (std::find(layout_.replicated.begin(), layout_.replicated.end(), id) != layout_.replicated.end()) continue;
@@ -352,7 +360,7 @@ class Checker {
     int64_t size = 1;
     for (DimId dim : rule.dims) size *= graph_.dim(dim).size;
     const int64_t parts = layout_.mesh.size(rule.axes);
-    if (size >= parts || (layout_.pipeline && rule.span == layout_.pipeline.span)) return;
+    if (size >= parts || cuts_pipeline(rule)) return;
     sink_.lint("idle_ranks", rule.span, "`{}` = {} is split over {} ranks: {} own nothing of it",
                graph_.dim(rule.dims.front()).name, size, parts, parts - size);
   }

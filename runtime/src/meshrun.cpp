@@ -8,6 +8,7 @@
 
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
+#include "meshrt/standard_streams.h"
 #include "meshrt/threads.h"
 #include "report/flight_reader.h"
 #include "system/tell.h"
@@ -126,6 +127,7 @@ int code_of(const std::function<int()>& body) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  meshrt::open_standard_streams();
   if (argc > 1 && argv[1] == std::string("postmortem")) {
     if (argc == 3) return code_of([&] { return tell_postmortem(argv[2]); });
     meshrt::tell("error: `meshrun postmortem DIR` takes the folder of a run, as `runs/gpt-0001`\n");

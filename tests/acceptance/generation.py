@@ -179,6 +179,21 @@ def scored(report, folder, spec, params, options):
         report.true(f"score {' '.join(given)[:20]!r}: {said[:40]}", done.returncode == code and said in done.stderr, done.stderr)
 
 
+def with_nan(params, path):
+    """The same safetensors file with nan as the first number of each tensor."""
+    with open(params, "rb") as file:
+        data = bytearray(file.read())
+    begin = 8 + int.from_bytes(data[:8], "little")
+    for name, entry in json.loads(data[8:begin]).items():
+        if name != "__metadata__":
+            number = np.array(np.nan, {"F32": "<f4", "F64": "<f8"}[entry["dtype"]]).tobytes()
+            at = begin + entry["data_offsets"][0]
+            data[at : at + len(number)] = number
+    with open(path, "wb") as file:
+        file.write(data)
+    return path
+
+
 def alone(report, folder, spec, params, options):
     """A program that is built to generate: from a file, in rounds of its batch, with the run file's tokenizer beside it; it trains nothing."""
     spec = [*spec, "--layout", "batch_2", "--precision", "f64", *options]
@@ -199,6 +214,12 @@ def alone(report, folder, spec, params, options):
     report.true("--greedy excludes --top-k", done.returncode == 2 and "--greedy excludes --top-k" in done.stderr, done.stderr)
     done = execute(program, "generate", "-n", "2", code=None)
     report.true("no prompt", done.returncode == 2 and "nothing to go on from" in done.stderr, done.stderr)
+    done = execute(program, "generate", "-n", "2", "--params", params, "-f", f"{folder}/nowhere", code=None)
+    report.true("prompts of no file", done.returncode == 1 and done.stderr == f"error: -f: cannot read `{folder}/nowhere`: No such file or directory\n", done.stderr)
+    done = execute(program, "generate", "-n", "2", "--params", params, "-f", "/dev/null", code=None)
+    report.true("prompts of a device", done.returncode == 1 and done.stderr == "error: -f: `/dev/null` is no regular file, which each rank could read\n", done.stderr)
+    done = execute(program, "generate", "-n", "2", "--params", with_nan(params, f"{folder}/nan.safetensors"), "--prompt", "a", code=None)
+    report.true("a model that says nan", done.returncode == 3 and "what the model says of the next element is nan" in done.stderr, done.stderr)
     done = execute(program, "generate", "-n", "2", "--params", params, "--prompt", "a" * 40, code=None)
     report.true("a prompt that is too long", done.returncode == 1 and "the model has 32" in done.stderr, done.stderr)
 

@@ -100,6 +100,18 @@ def restarts(report, folder):
     report.true("--max-restarts 1: not more often", once.stderr.count("exited with code 1") == 2, once.stderr.strip()[-300:])
 
 
+def trains_without_streams(report, folder):
+    """Started with none of descriptors 0 and 1: what ranks open is not written to in their place."""
+    curves = []
+    for name, closed in (("open", ""), ("closed", "<&- >&-")):
+        log = f"{folder}/streams_{name}.jsonl"
+        command = f"exec '{folder}/two/gpt' -n 2 '{folder}/run.yaml' train.steps={STEPS} log.every=1 log.jsonl='{log}' {closed}"
+        done = execute("sh", "-c", command, code=None)
+        curves.append([line["loss"] for line in json_lines(log) if "loss" in line])
+        report.true(f"descriptors 0 and 1 {name}", done.returncode == 0, done.stderr[-300:])
+    report.true("descriptors 0 and 1 closed: the same losses", len(curves[0]) == STEPS and curves[0] == curves[1], curves[1][-1:])
+
+
 def heeds_timeout(report, folder):
     """`train.timeout` under a launcher that knows nothing of it: a rank that is stopped, and no heartbeats that would tell."""
     job = subprocess.Popen([MESHRUN, "-n", "2", f"{folder}/two/gpt", f"{folder}/run.yaml", "train.steps=1000000", "log.every=1000000", "train.timeout=2"],
@@ -237,6 +249,7 @@ def run(small):
             report.attempt("binding", lambda: binds(report, folder))
             report.attempt("refusals", lambda: refuses(report, folder))
             report.attempt("restarts", lambda: restarts(report, folder))
+            report.attempt("streams", lambda: trains_without_streams(report, folder))
             report.attempt("timeout", lambda: heeds_timeout(report, folder))
             report.attempt("reader", lambda: outlives_its_reader(report, folder))
             report.attempt("people", lambda: prints_for_people(report, folder))

@@ -151,7 +151,7 @@ TEST_F(RunFileTest, AnEmptyFileHasDefaults) {
 TEST_F(RunFileTest, ValidationTakesOverWhatItDoesNotSay) {
   const RunFile run = parse(R"(
 data: { token: {file: train.bin, type: u16, window: seq, to: 95%}, target: {of: token, shift: 1} }
-validation: { token: {from: 95%} }
+validation: { token: {from: 95%}, target: {shift: 2} }
 )");
   ASSERT_EQ(run.validation.data.size(), 2U);
   const Source &token = run.validation.data[0], &target = run.validation.data[1];
@@ -161,7 +161,8 @@ validation: { token: {from: 95%} }
   EXPECT_EQ(token.from.value.of(100), 95);
   EXPECT_FALSE(token.to.given());
   EXPECT_EQ(target.input, "target");
-  EXPECT_EQ(target.shift.value, 1);
+  EXPECT_EQ(target.of.value, "token");
+  EXPECT_EQ(target.shift.value, 2);
 }
 
 TEST_F(RunFileTest, ValidationTakesOverInputsThatItDoesNotName) {
@@ -425,6 +426,12 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
       {"data: { a: {file: train.bin, shift: 1} }",
        "`data.a.shift` needs `of`\n  --> run.yaml:1:37\n1 | data: { a: {file: train.bin, shift: 1} }\n"
        "  |                                     ^ which input is shifted?"},
+      {"data: { a: {file: train.bin, window: seq} }\nvalidation: { a: {shift: 1, long: cut} }",
+       "`validation.a.shift` needs `of`\n  --> run.yaml:2:26\n2 | validation: { a: {shift: 1, long: cut} }\n"
+       "  |                          ^ which input is shifted?\n"
+       "error: `validation.a.long` needs `pad`, `start` or `end`\n  --> run.yaml:2:35\n"
+       "2 | validation: { a: {shift: 1, long: cut} }\n  |                                   ^^^ which make every "
+       "line a sample"},
       {"data: { a: {file: train.bin, mix: [{file: train.bin}, {weight: 2}]} }",
        "`data.a.mix` stands beside `file`\n  --> run.yaml:1:35\n"
        "1 | data: { a: {file: train.bin, mix: [{file: train.bin}, {weight: 2}]} }\n"

@@ -289,6 +289,17 @@ TEST_F(TrainTest, FilesOfAnotherKindAreNotWrittenOver) {
       steps + "log: { jsonl: " + folder_.path("m.jsonl") + " }\noutput: { w: {file: " + folder_.path("w.npy") + "} }");
 }
 
+TEST_F(TrainTest, FilesThatTheRunReadsAreNotWrittenOver) {
+  const std::string steps = "data: { x: {file: x.npy} }\ntrain: { steps: 2 }\n", before = folder_.read("x.npy"),
+                    x = folder_.path("x.npy");
+  EXPECT_TRUE(failure(steps + "output: { w: {file: " + x + "} }")
+                  .starts_with("`x.npy` would be written over, which the run reads as `data.x.file`\n"));
+  EXPECT_TRUE(failure(steps + "log: { trace: {steps: 1, file: " + x + "} }")
+                  .starts_with("`x.npy` would be written over, which the run reads as `data.x.file`\n"));
+  EXPECT_EQ(code_, 1);
+  EXPECT_EQ(folder_.read("x.npy"), before);
+}
+
 // Batches are read by a thread of its own, whose fault it is.
 TEST_F(TrainTest, DataThatIsCutShortUnderTheRunIsNamed) {
   testing::GTEST_FLAG(death_test_style) = "threadsafe";

@@ -109,10 +109,12 @@ void read_summary(const fs::path& path, Trial& trial) {
   const nlohmann::json summary = json_in(path);
   trial.memory = summary["measured"]["memory_bytes"];
   trial.bytes = summary["measured"]["bytes_sent_per_step"];
+  // Lines have shares of what the rank has done in all steps, waiting left out.
+  const double done = trial.parts.computing() + trial.parts.collectives;
   for (const nlohmann::json& line : summary["lines"]) {
-    const double share = line["share"];  // of all steps, which may be longer than the median
+    const double seconds = line["share"].get<double>() * done;
     trial.lines.push_back({fmt::format("{}:{}", line["file"].get<std::string>(), line["line"].get<int>()), line["text"],
-                           share * trial.median(), share});
+                           seconds, seconds / trial.median()});
   }
 }
 

@@ -20,7 +20,8 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   /// Adds the numbers of one line, which holds no line end, to `tokens`. The first character for which the model has
-  /// neither a piece nor bytes, so that its unknown piece stands there; nothing where it has all.
+  /// neither a piece nor bytes, so that its unknown piece stands there, or the first byte that is no UTF-8; nothing
+  /// where it has all.
   [[nodiscard]] virtual std::optional<std::string> encode(std::string_view line,
                                                           std::vector<int32_t>& tokens) const = 0;
   virtual std::string decode(std::span<const int32_t> tokens) const = 0;

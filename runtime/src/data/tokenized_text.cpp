@@ -2,17 +2,17 @@
 #include <fmt/format.h>
 
 #include "data/data_formats.h"
+#include "data/utf8.h"
 #include "meshrt/tokenizer.h"
 
 namespace meshrt {
 
 namespace {
 
-/// "U+00E9", of a character in UTF-8; of bytes that are none, their values.
+/// "U+00E9", of a character in UTF-8.
 std::string code_of(std::string_view character) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(character[i]); };
   const size_t more = character.size() - 1;  // bytes of six bits each behind the first
-  if (more > 3 || (more == 0) != (byte(0) < 0x80)) return "bytes that are not UTF-8";
   uint32_t code = more == 0 ? byte(0) : byte(0) & (0x3F >> more);
   for (size_t i = 1; i <= more; ++i) code = code << 6 | (byte(i) & 0x3F);
   return fmt::format("U+{:04X}", code);
@@ -21,6 +21,10 @@ std::string code_of(std::string_view character) {
 }  // namespace
 
 Failure Tokenizer::lacks(const std::string& character, const std::string& place, const std::string& way_out) const {
+  if (valid_utf8(character) < character.size())
+    return {Cause::data, fmt::format("{}: the byte 0x{:02x} is no text in UTF-8, which `{}` reads: save the text in "
+                                     "UTF-8 (`iconv -t UTF-8` converts it)",
+                                     place, static_cast<unsigned char>(character[0]), path_)};
   return {Cause::data,
           fmt::format("{}: `{}` has no piece for `{}` ({}), nor pieces for bytes: a model that `meshc data "
                       "train` makes reads every character{}",

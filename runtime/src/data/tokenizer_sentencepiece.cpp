@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "data/utf8.h"
 #include "files/file_bytes.h"
 #include "meshrt/failure.h"
 #include "meshrt/tokenizer.h"
@@ -26,15 +27,12 @@ class SentencePiece final : public Tokenizer {
  public:
   explicit SentencePiece(const std::string& path) : Tokenizer(path) {
     const auto file = FileBytes::open(path, Compression::none);
-    const auto bytes = file->bytes();
-    const auto status =
-        bytes.empty() ? sentencepiece::util::Status(sentencepiece::util::StatusCode::kInternal, "it is empty")
-                      : model_.LoadFromSerializedProto({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    if (!status.ok())
-      throw Failure(Cause::data, fmt::format("`{}` is not a model of SentencePiece: {}", path, status.ToString()));
+    if (const std::string fault = load(file->bytes()); !fault.empty())
+      throw Failure(Cause::data, fmt::format("`{}` is not a model of SentencePiece: {}", path, fault));
   }
 
   std::optional<std::string> encode(std::string_view line, std::vector<int32_t>& tokens) const override {
+    if (const size_t at = valid_utf8(line); at < line.size()) return std::string(1, line[at]);
     const std::vector<int> ids = model_.EncodeAsIds({line.data(), line.size()});
     tokens.insert(tokens.end(), ids.begin(), ids.end());
     const auto unknown = std::ranges::find(ids, model_.unk_id());
@@ -52,6 +50,15 @@ class SentencePiece final : public Tokenizer {
   }
 
  private:
+  /// What is wrong with the bytes of a model; empty: nothing. The library tells some of it by exceptions.
+  std::string load(std::span<const std::byte> bytes) try {
+    if (bytes.empty()) return "it is empty";
+    const auto status = model_.LoadFromSerializedProto({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    return status.ok() ? "" : status.ToString();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+
   sentencepiece::SentencePieceProcessor model_;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 
 #include "files/tensor_runs.h"
@@ -277,7 +278,15 @@ void Decoder::follow() {
 
 std::vector<double> Decoder::logits(size_t sequence) const {
   const auto count = static_cast<size_t>(shape_.vocabulary);
-  return numbers(gathered_, sequence * count, count, logits_->type);
+  std::vector<double> row = numbers(gathered_, sequence * count, count, logits_->type);
+  if (std::ranges::any_of(row, [](double x) { return std::isnan(x); })) refuse_nan();
+  return row;
+}
+
+void refuse_nan() {
+  throw Failure(Cause::numeric,
+                "what the model says of the next element is nan: its parameters are not those of a "
+                "model that has been trained well; `meshc ckpt verify` names those that are not finite");
 }
 
 }  // namespace meshrt

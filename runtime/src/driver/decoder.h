@@ -38,6 +38,9 @@ struct Next {
   bool likeliest = false;
 };
 
+/// Throws Failure (Cause::numeric): the model says nan.
+[[noreturn]] void refuse_nan();
+
 class Decoder {
  public:
   /// Of a bound program with its parameters.

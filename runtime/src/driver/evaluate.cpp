@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "driver/model_files.h"
@@ -45,7 +46,9 @@ int evaluate(Rank& rank, Program& program, const RunFile& run, const ModelFiles&
   std::vector<double> metrics(info.metrics.size());
   const Moment& moment = model.moment;
   validator.run({.step = moment.step, .steps = moment.steps, .seed = moment.seed}, metrics);
-  if (rank.rank() != 0) return 0;
+  const bool finite = std::ranges::all_of(metrics, [](double metric) { return std::isfinite(metric); });
+  const int code = finite || run.log.nonfinite != Nonfinite::stop ? 0 : exit_code(Cause::numeric);
+  if (rank.rank() != 0) return code;
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   if (json) {
     nlohmann::ordered_json named = nlohmann::ordered_json::object();
@@ -59,14 +62,14 @@ int evaluate(Rank& rank, Program& program, const RunFile& run, const ModelFiles&
                                            {"step", moment.step},
                                            {"seconds", seconds.count()}};
     tell_on(options.out, "{}\n", object.dump(2));
-    return 0;
+    return code;
   }
   tell_on(options.out, "{}{}{} batch{} of `{}` in {:.1f} s, with the parameters of {}\n",
           metrics_text(info.metrics, metrics),
           validator.samples() > 0 ? fmt::format("{} samples, ", grouped(validator.samples())) : "",
           grouped(validator.count()), validator.count() == 1 ? "" : "es", validator.section(), seconds.count(),
           model.from);
-  return 0;
+  return code;
 }
 
 }  // namespace meshrt

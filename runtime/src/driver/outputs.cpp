@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "driver/files_read.h"
 #include "files/elements.h"
 #include "meshrt/failure.h"
 #include "meshrt/npy.h"
@@ -67,6 +68,7 @@ void check_outputs(const ProgramInfo& info, const RunFile& run) {
     if (is_something_else(output.file.value))
       throw run.error(output.file.mark, fmt::format("`{}` is no npy file, and is not written over", output.file.value),
                       "name another file");
+    require_not_read(run, output.file);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/read_ahead.h"
+#include "driver/files_read.h"
 #include "driver/model_files.h"
 #include "driver/read_once.h"
 #include "driver/same_job.h"
@@ -43,9 +44,12 @@ class Predicted {
   const std::string& file() const { return file_; }
   Type type() const { return tensor_.type; }
 
+  std::string path_in(const std::string& folder) const {
+    return (std::filesystem::path(folder) / (name() + ".npy")).string();
+  }
   void open(const std::string& folder, int64_t samples) {
     if (batch_ > 0) shape_.insert(shape_.begin(), samples);
-    file_ = (std::filesystem::path(folder) / (name() + ".npy")).string();
+    file_ = path_in(folder);
     writer_.emplace(file_, tensor_.type, shape_);
   }
   /// The first `samples` of the batch. Collective.
@@ -96,6 +100,13 @@ void tell_predicted(const std::vector<Predicted>& values, int64_t samples, const
   tell_on(out, "{} samples in {:.1f} s, with the parameters of {}\n", grouped(samples), seconds, model.from);
 }
 
+void keep_what_is_read(const RunFile& run, const std::string& path) {
+  if (const std::string key = key_that_reads(run, path); !key.empty())
+    throw Failure(
+        Cause::data,
+        fmt::format("`{}` would be written over, which is read as `{}`: `--out` names another folder", path, key));
+}
+
 }  // namespace
 
 void check_predicts(const ProgramInfo& info) {
@@ -132,7 +143,10 @@ int predict(Rank& rank, Program& program, const RunFile& run, const ModelFiles& 
            grouped(batches.left_out()));
     std::error_code ignored;  // the files tell what is wrong
     std::filesystem::create_directories(folder, ignored);
-    for (Predicted& one : values) one.open(folder, batches.samples());
+    for (Predicted& one : values) {
+      keep_what_is_read(run, one.path_in(folder));
+      one.open(folder, batches.samples());
+    }
   }
 
   ReadAhead reader(batches);

@@ -124,8 +124,6 @@ class RunFileReader {
         if (const YamlNode* other = map.find(key.name); other != nullptr && key.name != "of" && key.name != "shift")
           errors_.add(other->mark, fmt::format("`{}` stands beside `of`", map.path_of(key.name)),
                       fmt::format("`{}` is read from where `{}` is", source.input, source.of.value));
-    if (source.shift.given() && !source.of.given())
-      errors_.add(source.shift.mark, fmt::format("`{}` needs `of`", map.path_of("shift")), "which input is shifted?");
     return source;
   }
 
@@ -180,11 +178,7 @@ class RunFileReader {
     source.end = map.whole("end");
     const Given<int> longer = map.word("long");
     source.longer = {longer.value == 1 ? LongLine::cut : LongLine::skip, longer.mark};
-    if (source.of.given()) return;  // told already
-    if (longer.given() && !source.by_lines())
-      errors_.add(longer.mark, fmt::format("`{}` needs `pad`, `start` or `end`", map.path_of("long")),
-                  "which make every line a sample");
-    if (!source.by_lines()) return;
+    if (source.of.given() || !source.by_lines()) return;
     if (source.window.given())
       errors_.add(source.window.mark, fmt::format("`{}` stands beside `pad`, `start` or `end`", map.path_of("window")),
                   "a sample is a line or a window, not both");
@@ -222,6 +216,13 @@ class RunFileReader {
       if (!source.of.given()) names.push_back(source.input);
     for (const Source& source : sources) {
       if (errors_.told(source.of.given() ? source.of.mark : source.mark)) continue;  // taken over from training
+      const auto needs = [&](const char* key, const Mark& mark, const char* what, const char* why) {
+        errors_.add(mark, fmt::format("`{}.{}.{}` needs {}", section, source.input, key, what), why);
+      };
+      if (source.shift.given() && !source.of.given())
+        needs("shift", source.shift.mark, "`of`", "which input is shifted?");
+      if (source.longer.given() && !source.of.given() && !source.by_lines())
+        needs("long", source.longer.mark, "`pad`, `start` or `end`", "which make every line a sample");
       if (!source.of.given() && !source.file.given() && source.mix.text < 0) {
         errors_.add(source.mark, fmt::format("`{}.{}` says neither `file`, `mix` nor `of`", section, source.input));
       } else if (source.of.given() && std::find(names.begin(), names.end(), source.of.value) == names.end()) {

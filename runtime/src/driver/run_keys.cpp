@@ -48,7 +48,9 @@ std::vector<RunSection> made_sections() {
   return {
       {"",
        {{"data", KeyKind::section, "the files that inputs and states are read from, each by its name"},
-        {"validation", KeyKind::section, "the evaluation set; keys that an input lacks here are those of `data`"},
+        {"validation", KeyKind::section,
+         "the evaluation set; keys that an input lacks here are those of `data`, but for the part of the file (`from`, "
+         "`to`) of an input that is named"},
         {"train", KeyKind::section, "how long, from what, at which rate"},
         {"checkpoint", KeyKind::section, "what a run saves, and from what it goes on"},
         {"log", KeyKind::section, "what the run prints and records"},

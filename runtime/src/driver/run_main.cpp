@@ -16,6 +16,7 @@
 #include "meshrt/generation.h"
 #include "meshrt/launch.h"
 #include "meshrt/program.h"
+#include "meshrt/standard_streams.h"
 #include "meshrt/threads.h"
 #include "system/tell.h"
 #include "transport/transport.h"
@@ -163,6 +164,7 @@ int run(int argc, char** argv, MakeProgram make, const char* instructions) {
 }  // namespace
 
 int run_main(int argc, char** argv, MakeProgram make, const char* instructions) {
+  open_standard_streams();
   try {
     return run(argc, argv, make, instructions);
   } catch (const Failure& failure) {

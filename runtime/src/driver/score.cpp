@@ -62,6 +62,7 @@ void score_round(Decoder& decoder, const Round& round, std::vector<Scored>& scor
     Scored& one = scores[round.numbers[i]];
     for (size_t at = one.begin; at < one.tokens.size(); ++at) {
       const Next next = decoder.next(i, at - 1);
+      if (std::isnan(next.logprob)) refuse_nan();
       one.logprobs.push_back(next.logprob);
       one.greedy = one.greedy && next.likeliest;
     }

@@ -10,6 +10,7 @@
 
 #include "data/read_ahead.h"
 #include "driver/checkpoints.h"
+#include "driver/files_read.h"
 #include "driver/finite_watch.h"
 #include "driver/judge.h"
 #include "driver/model_files.h"
@@ -116,6 +117,7 @@ void check_trainable(const ProgramInfo& info, const RunFile& run) {
   check_rate(info, run);
   watched_norms(info, run);
   check_judged(info, run);
+  require_not_read(run, run.log.trace_file);
   require_steps(run);
 }
 

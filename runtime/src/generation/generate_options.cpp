@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <iostream>
 
 #include "meshrt/failure.h"
@@ -77,10 +78,16 @@ constexpr GenerateOption of_score[] = {
      [](GenerateRequest& to, const std::string& value) { to.file = value; }},
 };
 
-/// The lines of its file; none without one.
+/// The lines of its file; none without one. Every rank reads it.
 std::vector<std::string> file_lines(const GenerateRequest& request) {
   std::vector<std::string> lines;
   if (request.file.empty()) return lines;
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(request.file, error);
+  if (!std::filesystem::exists(status))
+    throw Failure(Cause::data, fmt::format("-f: cannot read `{}`: {}", request.file, error.message()));
+  if (!std::filesystem::is_regular_file(status))
+    throw Failure(Cause::data, fmt::format("-f: `{}` is no regular file, which each rank could read", request.file));
   for_each_line(read_text(request.file), [&](std::string_view line) { lines.emplace_back(line); });
   return lines;
 }

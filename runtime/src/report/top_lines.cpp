@@ -57,10 +57,14 @@ std::vector<TopLine> top_lines(const LineCosts& costs, int64_t steps) {
     const std::string place(whole.substr(0, end));
     TopLine& line = lines.try_emplace(place, TopLine{place, std::string(statement), {}, 0}).first->second;
     if (!of_gradient) line.text = statement;  // cut less
+    // What is waited for is the work of another rank, on whatever line that is.
+    LineCost own = cost;
+    own.seconds -= cost.waiting;
+    own.collectives -= cost.waiting;
     for (double LineCost::*part :
          {&LineCost::seconds, &LineCost::products, &LineCost::attention, &LineCost::collectives, &LineCost::waiting})
-      line.per_step.*part += cost.*part / static_cast<double>(steps);
-    all += cost.seconds / static_cast<double>(steps);
+      line.per_step.*part += own.*part / static_cast<double>(steps);
+    all += own.seconds / static_cast<double>(steps);
   }
   std::vector<TopLine> top;
   for (auto& [place, line] : lines) {

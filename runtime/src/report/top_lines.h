@@ -11,11 +11,12 @@ namespace meshrt {
 struct TopLine {
   std::string place;  ///< "gpt.mesh:24"
   std::string text;   ///< "score = dot[head_dim](q, k)"
-  LineCost per_step;  ///< seconds of a step
+  LineCost per_step;  ///< seconds of a step; `seconds` and `collectives` without `waiting`
   double share;       ///< of what all lines cost
 };
 
-/// At most ten, the costliest first; forward, backward and update of a line together.
+/// At most ten, the costliest first, by what they cost without waiting for other ranks; forward, backward and update of
+/// a line together.
 std::vector<TopLine> top_lines(const LineCosts& costs, int64_t steps);
 
 /// A head and a line for each; nothing where there are none.
