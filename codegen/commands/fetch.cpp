@@ -53,6 +53,14 @@ Arrays read_feeds(const std::vector<std::string>& feeds) {
   return arrays;
 }
 
+// What is fed is not written over.
+void keep_feeds(const std::vector<std::string>& feeds, const std::string& written) {
+  std::error_code ignored;  // of a file that is not there
+  for (const std::string& feed : feeds)
+    if (std::filesystem::equivalent(feed.substr(feed.find('=') + 1), written, ignored))
+      throw UsageError(fmt::format("--out: `{}` is a file which is fed; name another folder", written));
+}
+
 // The paths that names of parameters ask for.
 std::vector<std::string> chosen_parameters(const std::vector<std::string>& names, const Graph& graph) {
   std::vector<std::string> chosen;
@@ -147,9 +155,13 @@ int fetch(FetchOptions options) {
   save_parameters(options.save_params, graph, stored);
 
   if (!arrays.empty()) std::filesystem::create_directories(options.out);
+  const auto file_of = [&](const std::string& name) {
+    return (std::filesystem::path(options.out) / (name + ".npy")).string();
+  };
+  for (const auto& [name, array] : arrays) keep_feeds(options.feeds, file_of(name));
   nlohmann::json listed = nlohmann::json::array();
   for (const auto& [name, array] : arrays) {
-    const std::string file = (std::filesystem::path(options.out) / (name + ".npy")).string();
+    const std::string file = file_of(name);
     meshrt::write_npy(file, array.type, array.shape, array.data);
     if (options.output.json)
       listed.push_back({{"name", name}, {"file", file}, {"type", meshrt::name_of(array.type)}, {"shape", array.shape}});
@@ -196,7 +208,8 @@ Command fetch_command() {
             ->allow_extra_args(false);
         options->model.declare(app);
         app.add_option("--seed", options->seed, "begin with the spec's initial values of this seed (default 1)")
-            ->type_name("N");
+            ->type_name("N")
+            ->check(CLI::NonNegativeNumber);
         app.add_flag("--evaluate", options->evaluate,
                      "values as an evaluation has them: `training` is false; only inputs that they need are fed");
         app.add_option("--steps", options->steps, "training steps to make")

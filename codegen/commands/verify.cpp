@@ -57,7 +57,9 @@ Comparison merged(Comparison first, const Comparison& second) {
 
 void VerifyOptions::declare(CLI::App& app) {
   spec.declare(app, false);
-  app.add_option("--seed", compare.seed, "of inputs and parameters (default 1)")->type_name("N");
+  app.add_option("--seed", compare.seed, "of inputs and parameters (default 1)")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--steps", compare.steps, "training steps to make before comparing (default 1)")
       ->type_name("K")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));

@@ -53,9 +53,14 @@ std::vector<ValueId> Placer::copies_of(ValueId id) const {
 ValueId Placer::nearest(ValueId id, const Placement& to) {
   ValueId best = id;
   double least = std::numeric_limits<double>::infinity();
+  // What one stage of a pipeline has brought goes to no other stage for each micro-batch.
+  const auto is_of_one_stage = [&](ValueId copy) {
+    return layout_.pipeline && placement(copy).where(layout_.pipeline.axis) && !to.where(layout_.pipeline.axis);
+  };
   for (const ValueId copy : copies_of(id)) {
     if (placement(copy) == to) return copy;
-    if (placement(copy).has_margins() || (copy != id && placement(copy).circulates())) continue;
+    if (placement(copy).has_margins()) continue;
+    if (copy != id && (placement(copy).circulates() || is_of_one_stage(copy))) continue;
     const auto& path = planner_.plan(graph_.type(id), placement(copy), to);
     if (!path || path->seconds >= least) continue;
     least = path->seconds;

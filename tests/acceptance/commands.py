@@ -418,6 +418,8 @@ def check_calls(report, folder):
     u = np.array([1, -2, 3, 4], np.float32)
     np.save(f"{folder}/u.npy", u)
     execute(meshc(), "fetch", "calls.mesh", "rest.double", "rest#2.double", "--feed", "u=u.npy", "--out", "calls", cwd=folder)
+    done = execute(meshc(), "fetch", "calls.mesh", "rest.double", "--feed", "u=calls/rest.double.npy", "--out", "calls", cwd=folder, code=None)
+    report.true("what is fed is not written over", done.returncode == 2 and "--out: `calls/rest.double.npy` is a file which is fed; name another folder" in done.stderr, done.stderr)
     wanted = {"rest.double": 2 * u, "rest#2.double": 2 * (2 * (u - u.mean()) + u)}
     report.true("fetch: the value of each call", all(np.array_equal(np.load(f"{folder}/calls/{name}.npy"), value) for name, value in wanted.items()))
     # A reduced value without a name has the name of its op alone: its line says which call it is of.

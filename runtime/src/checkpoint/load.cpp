@@ -47,7 +47,7 @@ class Matcher {
       : tensors_(tensors), saved_(saved), options_(options) {}
 
   std::vector<Match> match(Unmatched& unmatched) {
-    std::vector<std::string> names;
+    std::vector<std::string> names, read;
     for (Tensor& tensor : tensors_) {
       if (!is_saved(tensor)) continue;
       names.push_back(tensor.name);
@@ -57,6 +57,7 @@ class Matcher {
                                       [&](const std::string& name) { return saved_.find(name); });
       expected_.insert(pieces.names.begin(), pieces.names.end());
       if (!is_read(tensor)) continue;
+      read.push_back(tensor.name);
       if (is_fresh(tensor.name)) {
         unmatched.fresh.push_back(tensor.name);
         continue;
@@ -69,8 +70,8 @@ class Matcher {
       if (!pieces.arrays.empty()) compare(tensor, pieces.arrays);
     }
     for (const std::string& pattern : options_.fresh)
-      if (std::ranges::none_of(names, [&](const std::string& name) { return path_matches(pattern, name); }))
-        add_wrong(fmt::format("`{}` names no parameter: {}", pattern, suggestion(pattern, names, "tensors")));
+      if (std::ranges::none_of(read, [&](const std::string& name) { return path_matches(pattern, name); }))
+        add_wrong(fmt::format("`{}` names no parameter: {}", pattern, suggestion(pattern, read, "tensors")));
     for (const std::string& left : options_.names.tensors())
       if (std::ranges::find(names, left) == names.end())
         add_wrong(
