@@ -122,6 +122,33 @@ TEST(GemmOfBfloat16, PairsOfWhatIsRoundedAsItIsRead) {
   });
 }
 
+// The smallest numbers, which the CPU's instruction for rounding takes as 0, and which may round to one that has a
+// whole mantissa; and those that are none.
+TEST(GemmOfBfloat16, PairsOfTheSmallestNumbersAreRoundedAsAllOthers) {
+  if (supported_instruction_set() < InstructionSet::avx512_bf16) GTEST_SKIP() << "this CPU has no vdpbf16ps";
+  constexpr int64_t rows = 20, inner = 48, cols = 64;
+  const float largest = from_bits(0x007fffff), nan = from_bits(0x7fffffff);
+  for (const bool transposed : {false, true})
+    for (const float x : {largest, from_bits(0x00400000), nan, from_bits(0x7f7fffff), from_bits(0x80000001)}) {
+      std::vector<Bfloat16> a(rows * inner, Bfloat16(0x1p100F)), b(inner * cols, Bfloat16(0));
+      std::vector<AsBfloat16> unrounded(inner * cols, {0});
+      for (size_t i = 0; i < b.size(); i += 5) b[i] = Bfloat16(x), unrounded[i] = {x};
+      std::vector<float> c(rows * cols), expected(rows * cols);
+      OfBfloat16 p;
+      p.rows = rows, p.inner = inner, p.cols = cols, p.c_row = cols;
+      p.a = a.data(), p.a_row = inner, p.b = b.data(), p.c = expected.data();
+      p.b_row = transposed ? 1 : cols, p.b_col = transposed ? inner : 1;
+      avx512_bf16::multiply<float, Bfloat16>(p);
+      Product<float, Bfloat16, AsBfloat16> q;
+      q.rows = rows, q.inner = inner, q.cols = cols, q.c_row = cols;
+      q.a = a.data(), q.a_row = inner, q.b = unrounded.data(), q.c = c.data();
+      q.b_row = p.b_row, q.b_col = p.b_col;
+      avx512_bf16::multiply<float, Bfloat16, AsBfloat16>(q);
+      for (size_t i = 0; i < c.size(); ++i)
+        ASSERT_EQ(std::bit_cast<uint32_t>(c[i]), std::bit_cast<uint32_t>(expected[i])) << x << " at " << i;
+    }
+}
+
 TEST(GemmOfBfloat16, PairsDoNotDependOnHowRowsAndColumnsAreSplit) {
   if (supported_instruction_set() < InstructionSet::avx512_bf16) GTEST_SKIP() << "this CPU has no vdpbf16ps";
   BothProducts<Bfloat16> both(3);

@@ -94,6 +94,28 @@ MESHRT_INLINE Vector<uint32_t> pair_up(Vector<uint32_t> first, Vector<uint32_t> 
   return first >> 16 | (second & 0xffff0000);
 }
 
+#if defined(__AVX512BF16__)
+// Whether the CPU's instruction rounds as Bfloat16 does: it takes what is too small for a whole mantissa as 0.
+MESHRT_INLINE bool rounds_alike(Vector<float> a, Vector<float> b) {
+  constexpr int denormal = 0x20;
+  return _kortestz_mask16_u8(_mm512_fpclass_ps_mask(a, denormal), _mm512_fpclass_ps_mask(b, denormal)) != 0;
+}
+// Numbers of f32 rounded to bf16, in pairs: element i of both.
+MESHRT_INLINE Vector<uint32_t> rounded_pairs(Vector<float> first, Vector<float> second) {
+  if (rounds_alike(first, second)) [[likely]]
+    return pairs_of(first, second);
+  return pair_up(rounded_bits(first), rounded_bits(second));
+}
+// In pairs of neighbours: those of a, then those of b.
+MESHRT_INLINE Vector<uint32_t> rounded_pairs_along(Vector<float> a, Vector<float> b) {
+  if (rounds_alike(a, b)) [[likely]]
+    return pairs_along(a, b);
+  constexpr auto all = std::make_index_sequence<lanes<float>>();
+  const Vector<uint32_t> low = rounded_bits(a), high = rounded_bits(b);
+  return pair_up(every_second<0>(low, high, all), every_second<1>(low, high, all));
+}
+#endif
+
 // to [count] = the multiplicands of `count` neighbours.
 template <int count, class M, class In>
 MESHRT_INLINE void multiplicands(const In* from, [[maybe_unused]] int64_t apart, [[maybe_unused]] int64_t left, M* to) {
@@ -101,7 +123,7 @@ MESHRT_INLINE void multiplicands(const In* from, [[maybe_unused]] int64_t apart,
     for (int i = 0; i < count; i += lanes<M>) store(to + i, load_as<M>(from + i));
   } else if constexpr (std::is_same_v<In, AsBfloat16>) {
     for (int i = 0; i < count; i += lanes<M>)
-      store(to + i, pair_up(load_bits(from + i), left > 1 ? load_bits(from + apart + i) : Vector<M>{}));
+      store(to + i, rounded_pairs(load(&from[i].value), left > 1 ? load(&from[apart + i].value) : Vector<float>{}));
   } else if (left > 1) {
     for (int i = 0; i < count; ++i) to[i] = multiplicand<M>(from + i, apart, 2);
   } else {
@@ -171,12 +193,11 @@ MESHRT_INLINE Vector<uint32_t> load_pairs(const PairOf<Bfloat16>* from) {
   __builtin_memcpy(&pairs, from, sizeof pairs);
   return pairs;
 }
+#if defined(__AVX512BF16__)
 MESHRT_INLINE Vector<uint32_t> load_pairs(const PairOf<AsBfloat16>* from) {
-  constexpr int n = lanes<float>;
-  const Vector<uint32_t> low = load_bits(&from->first), high = load_bits(&from[n / 2].first);
-  return pair_up(every_second<0>(low, high, std::make_index_sequence<n>()),
-                 every_second<1>(low, high, std::make_index_sequence<n>()));
+  return rounded_pairs_along(load(&from->first.value), load(&from[lanes<float> / 2].first.value));
 }
+#endif
 
 // to [steps_of(inner), to_row] = the multiplicands of `count` columns, each of `inner` neighbours, `apart` elements
 // from one to the next; and zeros up to the next multiple of `lanes` columns.
