@@ -30,12 +30,14 @@ class RoundingFuser {
  private:
   const Buffer& buffer(const Access& access) const { return program_.buffer(access.buffer); }
 
+  using Loops = std::vector<const ForStep*>;
+
   void note_loops(const Steps& steps) {
-    std::vector<DimId> loops;
+    Loops loops;
     walk(
         steps, [&](const Step& step) { loops_[&step] = loops; },
         [&](const Step& step, const Steps&) {
-          if (const auto* loop = std::get_if<ForStep>(&step.what)) loops.push_back(loop->dim);
+          if (const auto* loop = std::get_if<ForStep>(&step.what)) loops.push_back(loop);
         },
         [&](const Step& step, const Steps&) {
           if (std::holds_alternative<ForStep>(step.what)) loops.pop_back();
@@ -52,28 +54,34 @@ class RoundingFuser {
     const std::vector<Step*> writers = uses_.writers(to), readers = uses_.readers(to);
     const auto rounds_too = [&](const Step* writer) {
       const std::optional<SingleMap> other = single_map(*writer);
-      return other && other->function == MapFunction::cast && other->load(0) && other->load(0)->buffer == from.buffer &&
-             rounds_parameter(*other->load(0), other->to) && loops_.at(writer) == loops_.at(&step);
+      if (!other || other->function != MapFunction::cast || !other->load(0)) return false;
+      const Access &read = *other->load(0), &written = other->to;
+      const bool same = to.turns.empty() ? read == from && written == to : read.buffer == from.buffer;
+      return same && rounds_parameter(read, written) && as_often(*writer, step, to);
     };
     if (!std::ranges::all_of(writers, rounds_too)) return;
     if (std::ranges::any_of(readers, [&](const Step* reader) { return !may_round(step, *reader, to); })) return;
     for (Step* reader : readers)
       uses_.change(*reader, [&] {
         auto& product = std::get<ProductStep>(reader->what);
-        product.b.buffer = from.buffer;
+        if (to.turns.empty()) product.b = from;
+        else product.b.buffer = from.buffer;
         product.rounds_b = true;
       });
     if (!readers.empty()) swallow(*readers.front(), step);
     for (Step* writer : writers) uses_.removed(*writer);
   }
 
-  /// Whether `to` is in bf16 what `from`, a parameter that changes in the update alone, is in f32, place for place.
+  /// Whether `to` is in bf16 what `from`, a parameter that changes in the update alone, is in f32: all of it place for
+  /// place, or what a turn has of it.
   bool rounds_parameter(const Access& from, const Access& to) const {
     const Buffer &source = buffer(from), &target = buffer(to);
     if (source.kind != BufferKind::parameter || source.view_of || target.view_of || keep_[to.buffer.index])
       return false;
     if (source.type != Type::f32 || target.type != Type::bf16) return false;
-    return source.dims == target.dims && from.turns == to.turns &&
+    const bool all = source.dims == target.dims && from.turns == to.turns;
+    const bool of_turn = to.turns.empty() && same_dims(program_, from, to);
+    return (all || of_turn) &&
            std::ranges::all_of(uses_.writers(from), [](const Step* step) { return part_of(*step) == Part::update; });
   }
 
@@ -82,7 +90,7 @@ class RoundingFuser {
   bool may_round(const Step& step, const Step& reader, const Access& to) const {
     const auto* product = std::get_if<ProductStep>(&reader.what);
     if (!product || product->b.buffer != to.buffer || product->a.buffer == to.buffer) return false;
-    if (buffer(product->a).type != Type::bf16 || loops_.at(&step) != loops_.at(&reader)) return false;
+    if (buffer(product->a).type != Type::bf16 || !as_often(step, reader, to)) return false;
     constexpr int64_t few = 16;
     int64_t rows = 1;
     for (const LocalDim& local : dims_of(program_, product->c))
@@ -90,10 +98,17 @@ class RoundingFuser {
     return rows > few;
   }
 
+  /// Whether the two are executed as often: under the same loops, or, of what is kept of every turn, under loops over
+  /// the same dims.
+  bool as_often(const Step& one, const Step& other, const Access& to) const {
+    const Loops &around = loops_.at(&one), &others = loops_.at(&other);
+    return to.turns.empty() ? around == others : std::ranges::equal(around, others, {}, &ForStep::dim, &ForStep::dim);
+  }
+
   Program& program_;
   const std::vector<bool> keep_;  // by buffer: read when the routine has ended
   MemoryUses uses_;
-  std::map<const Step*, std::vector<DimId>> loops_;  // around each step: what they go over
+  std::map<const Step*, Loops> loops_;  // around each step
 };
 
 }  // namespace

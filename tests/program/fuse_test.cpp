@@ -86,5 +86,26 @@ TEST(Fuse, products_round_their_result_and_no_more) {
   }
 }
 
+/// No copy of a parameter in bf16 is left, whether a turn is computed again or not; but where a product has few rows.
+TEST(Fuse, products_round_parameters_as_they_read_them) {
+  for (const auto& [model, layout, products] :
+       {std::tuple{"Many", "kept", 6}, {"Many", "again", 7}, {"Few", "kept", 0}}) {
+    CompileRequest request;
+    request.files = {ROUNDED_PARAMETERS};
+    request.model = model;
+    request.layout = layout;
+    request.precision = "mixed";
+    const Program fused = tests::compiled(request).program;
+    request.plain = true;
+    expect_equal(tests::run(tests::compiled(request).program), tests::run(fused), model);
+    int rounding = 0;
+    for_each_step(fused.routines.front().steps, [&](const Step& step) {
+      const auto* product = std::get_if<ProductStep>(&step.what);
+      if (product && product->rounds_b) ++rounding;
+    });
+    EXPECT_EQ(rounding, products) << model << " " << layout;
+  }
+}
+
 }  // namespace
 }  // namespace mesh
