@@ -76,7 +76,8 @@ class Documents {
       if (tokenizer_ == nullptr) {
         for (const char c : options_.documents == "line" ? content : std::string_view(line))
           tokens_.push_back(static_cast<unsigned char>(c));
-      } else if (const auto lacking = tokenizer_->encode(content, tokens_); lacking && !options_.unknown) {
+      } else if (const auto lacking = tokenizer_->encode(content, tokens_);
+                 lacking && (!options_.unknown || meshrt::Tokenizer::is_no_text(*lacking))) {
         throw tokenizer_->lacks(*lacking, fmt::format("`{}`, line {}", path, number),
                                 "; `--unknown` writes this one's unknown piece in its place");
       }

@@ -53,12 +53,18 @@ Arrays read_feeds(const std::vector<std::string>& feeds) {
   return arrays;
 }
 
+std::string file_of(const FetchOptions& options, const std::string& name) {
+  return (std::filesystem::path(options.out) / (name + ".npy")).string();
+}
+
 // What is fed is not written over.
-void keep_feeds(const std::vector<std::string>& feeds, const std::string& written) {
+void keep_feeds(const FetchOptions& options, const std::vector<std::string>& names) {
   std::error_code ignored;  // of a file that is not there
-  for (const std::string& feed : feeds)
-    if (std::filesystem::equivalent(feed.substr(feed.find('=') + 1), written, ignored))
-      throw UsageError(fmt::format("--out: `{}` is a file which is fed; name another folder", written));
+  for (const std::string& feed : options.feeds)
+    for (const std::string& name : names)
+      if (const std::string written = file_of(options, name);
+          std::filesystem::equivalent(feed.substr(feed.find('=') + 1), written, ignored))
+        throw UsageError(fmt::format("--out: `{}` is a file which is fed; name another folder", written));
 }
 
 // The paths that names of parameters ask for.
@@ -131,6 +137,12 @@ int fetch(FetchOptions options) {
 
   const std::vector<std::string> parameters = chosen_parameters(names, graph);
 
+  std::vector<std::string> written;
+  for (const Wanted& one : graph.wanted) written.push_back(one.name);
+  for (const Output& one : graph.outputs) written.push_back(one.name);
+  for (const std::string& path : parameters) written.push_back(fmt::format("param({})", path));
+  keep_feeds(options, written);
+
   InterpretRequest request{compiled->program, &session.sources};
   request.feeds = read_feeds(options.feeds);
   std::set<std::string> fed;  // a state may begin from a file too
@@ -155,13 +167,9 @@ int fetch(FetchOptions options) {
   save_parameters(options.save_params, graph, stored);
 
   if (!arrays.empty()) std::filesystem::create_directories(options.out);
-  const auto file_of = [&](const std::string& name) {
-    return (std::filesystem::path(options.out) / (name + ".npy")).string();
-  };
-  for (const auto& [name, array] : arrays) keep_feeds(options.feeds, file_of(name));
   nlohmann::json listed = nlohmann::json::array();
   for (const auto& [name, array] : arrays) {
-    const std::string file = file_of(name);
+    const std::string file = file_of(options, name);
     meshrt::write_npy(file, array.type, array.shape, array.data);
     if (options.output.json)
       listed.push_back({{"name", name}, {"file", file}, {"type", meshrt::name_of(array.type)}, {"shape", array.shape}});

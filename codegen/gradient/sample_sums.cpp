@@ -36,6 +36,12 @@ bool works_along(Op op, const std::vector<DimId>& names) {
 /// before it.
 bool chooses(const Node& node) { return map_function(node.op) == MapFunction::where; }
 
+/// Whether it makes one dim of several.
+bool merges(const Op& op) {
+  const auto group = regrouping(op);
+  return group && !group->splits;
+}
+
 bool incomplete(SampleKind kind) {
   return kind == SampleKind::sum || kind == SampleKind::max || kind == SampleKind::min;
 }
@@ -189,7 +195,7 @@ void SampleSums::op(NodeId id) {
              fmt::format("take so many parts that they divide the {} chunks", count));
   }
   const std::string& samples = graph_.dim(names_[0]).name;
-  if (works_along(at.op, names_) && regrouping(at.op))
+  if (merges(at.op) && works_along(at.op, names_))
     couple(id,
            fmt::format("it makes one dim of `{}` and others, and a part of a batch has another size of that", samples),
            false, fmt::format("leave `{}` a dim of its own", samples));

@@ -55,7 +55,8 @@ ValueId Placer::nearest(ValueId id, const Placement& to) {
   double least = std::numeric_limits<double>::infinity();
   // What one stage of a pipeline has brought goes to no other stage for each micro-batch.
   const auto is_of_one_stage = [&](ValueId copy) {
-    return layout_.pipeline && placement(copy).where(layout_.pipeline.axis) && !to.where(layout_.pipeline.axis);
+    const AxisId axis = layout_.pipeline.axis;
+    return stages_ && graph_.value(copy).body == stages_.body() && placement(copy).where(axis) && !to.where(axis);
   };
   for (const ValueId copy : copies_of(id)) {
     if (placement(copy) == to) return copy;

@@ -50,7 +50,7 @@ class RoundingFuser {
     if (!map || map->function != MapFunction::cast || !map->load(0)) return;
     const Access from = *map->load(0), to = map->to;
     if (!rounds_parameter(from, to)) return;
-    // R rounds it once more than F.
+    // Where turns are computed again R makes the same copy: all of them go, or none.
     const std::vector<Step*> writers = uses_.writers(to), readers = uses_.readers(to);
     const auto rounds_too = [&](const Step* writer) {
       const std::optional<SingleMap> other = single_map(*writer);
@@ -68,8 +68,10 @@ class RoundingFuser {
         else product.b.buffer = from.buffer;
         product.rounds_b = true;
       });
-    if (!readers.empty()) swallow(*readers.front(), step);
-    for (Step* writer : writers) uses_.removed(*writer);
+    for (Step* writer : writers) {
+      if (!readers.empty()) swallow(*readers.front(), *writer);
+      uses_.removed(*writer);
+    }
   }
 
   /// Whether `to` is in bf16 what `from`, a parameter that changes in the update alone, is in f32: all of it place for
@@ -91,7 +93,7 @@ class RoundingFuser {
     const auto* product = std::get_if<ProductStep>(&reader.what);
     if (!product || product->b.buffer != to.buffer || product->a.buffer == to.buffer) return false;
     if (buffer(product->a).type != Type::bf16 || !as_often(step, reader, to)) return false;
-    constexpr int64_t few = 16;
+    constexpr int64_t few = 16;  // few_rows of the kernels, which read b where it lies and do not round it
     int64_t rows = 1;
     for (const LocalDim& local : dims_of(program_, product->c))
       if (std::ranges::count(product->rows, local.dim) > 0) rows *= largest_extent(program_, local);

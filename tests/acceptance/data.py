@@ -194,8 +194,9 @@ def check_lacking(report, folder):
     report.true("show", f"`{text}`, line 4: `{model}` {why}" in said, said)
     with open(f"{folder}/bytes.txt", "wb") as file:
         file.write(b"a cat.\nthe \xff\xfe dog\n")
-    said = data("tokenize", f"{folder}/bytes.txt", "-o", f"{folder}/l.bin", "--tokenizer", model, code=1)
-    report.true("bytes that are no text", said == f"error: `{folder}/bytes.txt`, line 2: the byte 0xff is no text in UTF-8, which `{model}` reads: save the text in UTF-8 (`iconv -t UTF-8` converts it)\n", said)
+    for unknown in ((), ("--unknown",)):
+        said = data("tokenize", f"{folder}/bytes.txt", "-o", f"{folder}/l.bin", "--tokenizer", model, *unknown, code=1)
+        report.true(f"bytes that are no text {' '.join(unknown)}", said == f"error: `{folder}/bytes.txt`, line 2: the byte 0xff is no text in UTF-8, which `{model}` reads: save the text in UTF-8 (`iconv -t UTF-8` converts it)\n", said)
     write(f"{folder}/empty.model", model_of([*LETTERS, ""]))
     said = data("tokenize", known, "-o", f"{folder}/l.bin", "--tokenizer", f"{folder}/empty.model", code=1)
     report.true("a model with a piece of no length", said.startswith(f"error: `{folder}/empty.model` is not a model of SentencePiece: "), said)

@@ -301,6 +301,32 @@ TEST(MemoryUse, TellsLibrariesAndFilesApart) {
   EXPECT_EQ(resident(reinterpret_cast<void*>(begin), 32 << 20), 32 << 20);
 }
 
+TEST(TopLines, WhatIsWaitedForIsNoCostOfTheLine) {
+  LineCosts costs;
+  StepProfile profile;
+  // Gives the seconds that have passed, at least so many.
+  const auto pass = [](double seconds) {
+    const auto start = std::chrono::steady_clock::now();
+    std::chrono::duration<double> passed{};
+    while (passed.count() < seconds) passed = std::chrono::steady_clock::now() - start;
+    return passed.count();
+  };
+  costs.begin("a.mesh:1  late = x", profile);
+  const double waited = pass(0.1);
+  profile.collectives += waited, profile.waiting += waited;
+  costs.begin("a.mesh:2  own = y", profile);
+  pass(0.05);
+  profile.collectives += 0.002;
+  costs.begin(nullptr, profile);
+  const std::vector<TopLine> lines = top_lines(costs, 1);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0].place, "a.mesh:2");
+  EXPECT_GE(lines[0].share, 0.5);
+  EXPECT_DOUBLE_EQ(lines[0].per_step.collectives, 0.002);
+  EXPECT_NEAR(lines[1].per_step.collectives, 0, 1e-12);
+  EXPECT_DOUBLE_EQ(lines[1].per_step.waiting, waited);
+}
+
 TEST(TopLines, TheCostliestComeFirstAndNameTheirValues) {
   LineCosts costs;
   StepProfile profile;

@@ -297,7 +297,14 @@ TEST_F(TrainTest, FilesThatTheRunReadsAreNotWrittenOver) {
   EXPECT_TRUE(failure(steps + "log: { trace: {steps: 1, file: " + x + "} }")
                   .starts_with("`x.npy` would be written over, which the run reads as `data.x.file`\n"));
   EXPECT_EQ(code_, 1);
+  EXPECT_TRUE(failure(steps + "log: { jsonl: " + x + " }")
+                  .starts_with("`x.npy` would be written over, which the run reads as `data.x.file`\n"));
   EXPECT_EQ(folder_.read("x.npy"), before);
+  const std::string third = folder_.write("out_3.npy", before), every = folder_.path("out_{step}.npy");
+  const std::string reads_third = "data: { x: {file: " + third + "} }\ntrain: { steps: 2 }\n";
+  EXPECT_TRUE(failure(reads_third + "output: { w: {file: \"" + every + "\", every: 1} }")
+                  .starts_with("`out_{step}.npy` would be written over, which the run reads as `data.x.file`\n"));
+  run(1, steps + "output: { w: {file: \"" + every + "\", every: 1} }");
 }
 
 // Batches are read by a thread of its own, whose fault it is.

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+#include <span>
 #include <vector>
 
 #include "kernels/gemm_kernel.h"
@@ -58,6 +60,32 @@ TEST(RoundedAsItIsRead, IsTheProductWithWhatItRoundsTo) {
     for (const Variant<Kernel>& variant : all)
       ASSERT_EQ(both.run(both.rounded_right(), variant.run), expected) << variant.name;
   });
+}
+
+// By what programs call: with a b of each turn, or one for all of them.
+TEST(RoundedAsItIsRead, InTurnsToo) {
+  constexpr int64_t turns = 3, rows = 40, inner = 70, cols = 50;
+  std::mt19937_64 random(8);
+  std::normal_distribution<float> number;
+  std::vector<float> wide_a, wide_b;
+  std::vector<Bfloat16> a;
+  std::vector<AsBfloat16> b;
+  for (int64_t i = 0; i < turns * rows * inner; ++i)
+    a.emplace_back(number(random)), wide_a.push_back(static_cast<float>(a.back()));
+  for (int64_t i = 0; i < turns * inner * cols; ++i)
+    b.push_back({number(random)}), wide_b.push_back(static_cast<float>(b.back()));
+  for (const int64_t b_stride : {int64_t{0}, inner * cols}) {
+    const Batch loop[] = {{turns, rows * inner, b_stride, rows * cols}};
+    std::vector<float> expected(turns * rows * cols), got(turns * rows * cols);
+    const auto run = [&](auto p, const auto* left, const auto* right, std::vector<float>& c) {
+      p.rows = rows, p.cols = cols, p.inner = inner, p.c_row = cols;
+      p.a = left, p.a_row = inner, p.b = right, p.b_row = cols, p.c = c.data();
+      multiply_batch(p, std::span(loop));
+    };
+    run(Product<float>(), wide_a.data(), wide_b.data(), expected);
+    run(Product<float, Bfloat16, AsBfloat16>(), a.data(), b.data(), got);
+    for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected[i], 1e-4) << i << ", stride " << b_stride;
+  }
 }
 
 // By what programs call. Run also where MESHRT_ISA_LEVEL asks for less than the CPU has.

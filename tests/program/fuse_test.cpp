@@ -86,10 +86,15 @@ TEST(Fuse, products_round_their_result_and_no_more) {
   }
 }
 
-/// No copy of a parameter in bf16 is left, whether a turn is computed again or not; but where a product has few rows.
+/// No copy of a parameter in bf16 is left, whether a turn is computed again or not, but where a product has few rows,
+/// and of what micro-batches read again and again (`v`, behind the layers).
 TEST(Fuse, products_round_parameters_as_they_read_them) {
-  for (const auto& [model, layout, products] :
-       {std::tuple{"Many", "kept", 6}, {"Many", "again", 7}, {"Few", "kept", 0}}) {
+  for (const auto& [model, layout, products] : {std::tuple{"Many", "kept", 6},
+                                                {"Many", "again", 7},
+                                                {"Many", "parts", 4},
+                                                {"Many", "stages", 6},
+                                                {"Few", "kept", 0},
+                                                {"Both", "kept", 0}}) {
     CompileRequest request;
     request.files = {ROUNDED_PARAMETERS};
     request.model = model;

@@ -20,10 +20,12 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   /// Adds the numbers of one line, which holds no line end, to `tokens`. The first character for which the model has
-  /// neither a piece nor bytes, so that its unknown piece stands there, or the first byte that is no UTF-8; nothing
-  /// where it has all.
+  /// neither a piece nor bytes, so that its unknown piece stands there; nothing where it has all. Of a line that is not
+  /// UTF-8 it adds nothing, and gives the first byte that is no text (is_no_text).
   [[nodiscard]] virtual std::optional<std::string> encode(std::string_view line,
                                                           std::vector<int32_t>& tokens) const = 0;
+  /// Whether what encode() gave is a byte that no piece can stand for.
+  static bool is_no_text(std::string_view lacking);
   virtual std::string decode(std::span<const int32_t> tokens) const = 0;
   /// Numbers are below this.
   virtual int32_t size() const = 0;

@@ -20,8 +20,10 @@ std::string code_of(std::string_view character) {
 
 }  // namespace
 
+bool Tokenizer::is_no_text(std::string_view lacking) { return valid_utf8(lacking) < lacking.size(); }
+
 Failure Tokenizer::lacks(const std::string& character, const std::string& place, const std::string& way_out) const {
-  if (valid_utf8(character) < character.size())
+  if (is_no_text(character))
     return {Cause::data, fmt::format("{}: the byte 0x{:02x} is no text in UTF-8, which `{}` reads: save the text in "
                                      "UTF-8 (`iconv -t UTF-8` converts it)",
                                      place, static_cast<unsigned char>(character[0]), path_)};

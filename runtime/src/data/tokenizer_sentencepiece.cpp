@@ -5,6 +5,13 @@
 #include <sentencepiece_trainer.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 
 #include "data/utf8.h"
 #include "files/file_bytes.h"
@@ -51,12 +58,16 @@ class SentencePiece final : public Tokenizer {
 
  private:
   /// What is wrong with the bytes of a model; empty: nothing. The library tells some of it by exceptions.
-  std::string load(std::span<const std::byte> bytes) try {
+  std::string load(std::span<const std::byte> bytes) {
     if (bytes.empty()) return "it is empty";
-    const auto status = model_.LoadFromSerializedProto({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    return status.ok() ? "" : status.ToString();
-  } catch (const std::exception& error) {
-    return error.what();
+    try {
+      const auto status = model_.LoadFromSerializedProto({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+      return status.ok() ? "" : status.ToString();
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& error) {
+      return error.what();
+    }
   }
 
   sentencepiece::SentencePieceProcessor model_;

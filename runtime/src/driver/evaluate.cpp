@@ -46,9 +46,13 @@ int evaluate(Rank& rank, Program& program, const RunFile& run, const ModelFiles&
   std::vector<double> metrics(info.metrics.size());
   const Moment& moment = model.moment;
   validator.run({.step = moment.step, .steps = moment.steps, .seed = moment.seed}, metrics);
-  const bool finite = std::ranges::all_of(metrics, [](double metric) { return std::isfinite(metric); });
-  const int code = finite || run.log.nonfinite != Nonfinite::stop ? 0 : exit_code(Cause::numeric);
+  const auto bad = std::ranges::find_if_not(metrics, [](double metric) { return std::isfinite(metric); });
+  const bool told = bad != metrics.end() && run.log.nonfinite != Nonfinite::ignore;
+  const int code = told && run.log.nonfinite == Nonfinite::stop ? exit_code(Cause::numeric) : 0;
   if (rank.rank() != 0) return code;
+  if (told)
+    tell("{}: `{}` is {}; `log.nonfinite=ignore` takes it as it is\n", code == 0 ? "warning" : "error",
+         info.metrics[static_cast<size_t>(bad - metrics.begin())], *bad);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   if (json) {
     nlohmann::ordered_json named = nlohmann::ordered_json::object();

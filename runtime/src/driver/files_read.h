@@ -6,7 +6,8 @@
 
 namespace meshrt {
 
-/// The key of the run file by which `path` is read, as "data.token.file"; empty: by none.
+/// The key of the run file by which `path` is read, as "data.token.file"; empty: by none. `{step}` in it stands for any
+/// number.
 std::string key_that_reads(const RunFile& run, const std::string& path);
 
 /// Throws Failure (Cause::data) where the run reads the file that a key says it writes.

@@ -143,10 +143,8 @@ int predict(Rank& rank, Program& program, const RunFile& run, const ModelFiles& 
            grouped(batches.left_out()));
     std::error_code ignored;  // the files tell what is wrong
     std::filesystem::create_directories(folder, ignored);
-    for (Predicted& one : values) {
-      keep_what_is_read(run, one.path_in(folder));
-      one.open(folder, batches.samples());
-    }
+    for (const Predicted& one : values) keep_what_is_read(run, one.path_in(folder));
+    for (Predicted& one : values) one.open(folder, batches.samples());
   }
 
   ReadAhead reader(batches);

@@ -102,7 +102,11 @@ std::vector<RunSection> made_sections() {
          "values to log beside the metrics: `learning_rate`; the norm of all gradients before clipping, `grad_norm`; "
          "the norms of parameters, by path or pattern, and of their gradients, `grad(PATH)`; `loss_scale` (1 where no "
          "loss is scaled), and `skipped_steps`, how many steps were skipped before this one"},
-        {"nonfinite", KeyKind::word, "what happens when the loss is not finite (stop)", 0, {"stop", "warn", "ignore"}},
+        {"nonfinite",
+         KeyKind::word,
+         "what happens when the loss is not finite, or, as `evaluate` ends, any metric (stop)",
+         0,
+         {"stop", "warn", "ignore"}},
         {"profile", KeyKind::truth,
          "prints where the time of a step goes, and which lines of the spec cost most (false)"},
         {"trace", KeyKind::section, "records some steps for a timeline"}}},

@@ -118,6 +118,7 @@ void check_trainable(const ProgramInfo& info, const RunFile& run) {
   watched_norms(info, run);
   check_judged(info, run);
   require_not_read(run, run.log.trace_file);
+  require_not_read(run, run.log.jsonl);
   require_steps(run);
 }
 

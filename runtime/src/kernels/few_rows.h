@@ -12,7 +12,7 @@
 
 namespace meshrt::MESHRT_ISA {
 
-inline constexpr int64_t few_rows = 16;
+inline constexpr int64_t few_rows = 16;  // the compiler's fuse_rounding.cpp has the number too
 
 template <class T>
 inline T* scratch(ScratchPlace place, int64_t count) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <type_traits>
 
+#include "meshrt/poll.h"
 #include "meshrt/profile.h"
 #include "meshrt/threads.h"
 #include "own_kernels.h"
@@ -88,7 +89,20 @@ bool library_multiplies(const Product<T, A, B>& p) {
   }
 }
 
-/// b in bf16, row after row or column after column as it lies, where a library multiplies such numbers.
+/// By a library, or by our own kernels.
+template <class T, class A, class B>
+void multiply_by_any(const Product<T, A, B>& p) {
+  if constexpr (libraries_know<T, A, B>)
+    if (library_multiplies(p)) {
+      static const Kernel<T, A, B> complete = own_complete<T, A, B>();
+      return multiply_shared(p, complete);
+    }
+  static const Kernel<T, A, B> multiply = own_multiply<T, A, B>();
+  multiply_shared(p, multiply);
+}
+
+/// b in bf16, row after row or column after column as it lies, where a library multiplies such numbers: that is as much
+/// memory beside what a program has planned as the largest b takes.
 template <class T, class A>
 std::optional<Product<T, A>> rounded_for_library(const Product<T, A, AsBfloat16>& p) {
   Product<T, A> q{p.rows,  p.cols,  p.inner, p.a,     p.a_row,      p.a_col,    nullptr,
@@ -100,6 +114,7 @@ std::optional<Product<T, A>> rounded_for_library(const Product<T, A, AsBfloat16>
   auto* const copy = static_cast<Bfloat16*>(
       Scratch::mine().bytes(rounded_scratch, static_cast<size_t>(lines * length) * sizeof(Bfloat16)));
   share(lines, std::max<int64_t>(1, 16384 / std::max<int64_t>(length, 1)), [&](int64_t begin, int64_t end) {
+    poll();
     for (int64_t i = begin; i < end; ++i)
       for (int64_t j = 0; j < length; ++j) copy[i * length + j] = static_cast<Bfloat16>(p.b[i * line + j * step]);
   });
@@ -108,28 +123,30 @@ std::optional<Product<T, A>> rounded_for_library(const Product<T, A, AsBfloat16>
   return q;
 }
 
+template <class T, class A>
+void multiply_by_any(const Product<T, A, AsBfloat16>& p) {
+  if (const auto rounded = rounded_for_library(p)) return multiply_by_any(*rounded);
+  static const Kernel<T, A, AsBfloat16> multiply = own_multiply<T, A, AsBfloat16>();
+  multiply_shared(p, multiply);
+}
+
 }  // namespace
 
 template <class T, class A, class B>
 void multiply(const Product<T, A, B>& p) {
-  if constexpr (std::is_same_v<B, AsBfloat16>)
-    if (const auto rounded = rounded_for_library(p)) return multiply(*rounded);
   const Timed timed(&StepProfile::products, [&] {
     return TraceLabel{"product " + std::to_string(p.rows) + " x " + std::to_string(p.inner) + " x " +
                       std::to_string(p.cols)};
   });
-  if constexpr (libraries_know<T, A, B>)
-    if (library_multiplies(p)) {
-      static const Kernel<T, A, B> complete = own_complete<T, A, B>();
-      return multiply_shared(p, complete);
-    }
-  static const Kernel<T, A, B> multiply = own_multiply<T, A, B>();
-  multiply_shared(p, multiply);
+  multiply_by_any(p);
 }
 
 template <class T, class A, class B>
 void multiply_batch(const Product<T, A, B>& product, std::span<const Batch> loops) {
   if (loops.empty()) return multiply(product);
+  if constexpr (std::is_same_v<B, AsBfloat16>)  // one b of all turns is rounded once
+    if (std::ranges::all_of(loops, [](const Batch& loop) { return loop.b_stride == 0; }))
+      if (const auto rounded = rounded_for_library(product)) return multiply_batch(*rounded, loops);
   const Batch& loop = loops.front();
   const auto turns = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) multiply_batch(turn_of(product, loop, i), loops.subspan(1));

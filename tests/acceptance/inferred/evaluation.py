@@ -98,6 +98,7 @@ def check(report, small):
                 report.check(f"{name}: fetch --evaluate, without labels, as NumPy", worst, BOUND if precision == "f64" else 1e-5)
         check_without_states(report, folder, a, b)
         check_program(report, folder)
+        check_not_finite(report, folder)
         check_mistakes(report, folder)
 
 
@@ -113,6 +114,16 @@ def check_without_states(report, folder, a, b):
     done = execute(meshc(), "fetch", "normed.mesh", "logits", "--layout", "whole", "--evaluate", "--params", "w.safetensors", "--feed", "a=few.npy", "--out", "first", cwd=folder)
     report.true("and fetch does", lacking in done.stderr, done.stderr)
     report.check("fetched without states, as NumPy", float(np.abs(np.load(f"{folder}/first/logits.npy") - logits(a[:4], first)).max()), 1e-5)
+
+
+def check_not_finite(report, folder):
+    """A metric that is no number ends it with 3, unless the run file takes it so."""
+    trained = read_checkpoint(f"{folder}/ck/step-12")
+    safetensors.write(f"{folder}/nan.safetensors", {"w": np.full_like(trained["w"], np.nan)})
+    for words, code, said in (((), 3, "error: `loss` is nan; `log.nonfinite=ignore` takes it as it is"), (("log.nonfinite=warn",), 0, "warning: `loss` is nan; "), (("log.nonfinite=ignore",), 0, "")):
+        done = execute(meshc(), "evaluate", "normed.mesh", "--layout", "split", "--params", "nan.safetensors", *words, cwd=folder, code=None)
+        told = "`loss` is nan" in done.stderr
+        report.true(f"a loss that is nan {' '.join(words)}", done.returncode == code and told == bool(said) and said in done.stderr and "loss" in done.stdout, f"{done.returncode}: {done.stderr[-300:]}")
 
 
 def check_program(report, folder):
