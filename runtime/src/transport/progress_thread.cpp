@@ -40,9 +40,11 @@ void ProgressThread::end_turn(bool under_way) noexcept {
   mutex_.unlock();
 }
 
+// notify_one() looks whether anybody waits. That must not come before the state is seen: who is about to wait would be
+// missed, and wait for ever (libstdc++ 12 orders the two only behind a store in sequential order).
 void ProgressThread::change(State state) noexcept {
   if (state_.load(std::memory_order_relaxed) == state) return;
-  state_.store(state, std::memory_order_release);
+  state_.store(state, std::memory_order_seq_cst);
   state_.notify_one();
 }
 
