@@ -194,12 +194,14 @@ void SampleSums::op(NodeId id) {
       couple(id, fmt::format("{} parts do not have equally many whole ones of {} chunks", parts, count), false,
              fmt::format("take so many parts that they divide the {} chunks", count));
   }
-  const std::string& samples = graph_.dim(names_[0]).name;
-  if (merges(at.op) && works_along(at.op, names_))
+  if (works_along(at.op, names_) && merges(at.op)) {
+    const std::string& samples = graph_.dim(names_[0]).name;
     couple(id,
            fmt::format("it makes one dim of `{}` and others, and a part of a batch has another size of that", samples),
            false, fmt::format("leave `{}` a dim of its own", samples));
-  if (works_along(at.op, names_)) couple(id, "it needs all samples at once");
+  } else if (works_along(at.op, names_)) {
+    couple(id, "it needs all samples at once");
+  }
   for (size_t r = 0; r < at.results.size() && !coupled_; ++r) {
     if (const auto kind = reduced(id, r)) kinds_[at.results[r].index] = *kind;
     else if (has_samples(at.results[r])) kinds_[at.results[r].index] = SampleKind::sliced;

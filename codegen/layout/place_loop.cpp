@@ -229,7 +229,8 @@ void Placer::loop(NodeId id) {
     // Stages that compute again begin with what came into them, which lies as it came.
     const auto came = stages_.is_again(op) ? came_in_.find(carry.initial) : came_in_.end();
     if (came != came_in_.end()) begins = came->second.lies;
-    CameIn comes{begins, carry.initial};
+    const ValueId made = carry.initial;
+    const Placement comes = begins;
     // What micro-batches give that does not add up, as an extreme, lies at the stage that makes it.
     begins.at = must_lie(stages_.is_pipeline(op) ? graph_.value(carry.leaving).producer : id);
     Placement lies = begins, ends = begins;
@@ -241,7 +242,7 @@ void Placer::loop(NodeId id) {
     const Placement first = reordered(begins, graph_.type(carry.entering).dims, graph_.type(carry.initial).dims);
     carry.initial =
         came != came_in_.end() ? came->second.initial : bring(carry.initial, first, "the loop, whose carry lies so");
-    if (stages_.is_forward(op)) came_in_[std::exchange(comes.initial, carry.initial)] = comes;
+    if (stages_.is_forward(op)) came_in_[made] = {comes, carry.initial};
     set_placement(carry.entering, lies, "the loop's carry");
     set_placement(carry.result, reordered(ends, graph_.type(carry.entering).dims, graph_.type(carry.result).dims),
                   "the loop's carry");

@@ -44,28 +44,36 @@ class RoundingFuser {
         });
   }
 
+  struct Rounding {
+    Access from, to;
+  };
+  /// Of a step that makes a copy of a parameter in bf16, and does nothing else.
+  std::optional<Rounding> rounding(const Step& step) const {
+    const std::optional<SingleMap> map = single_map(step);
+    if (!map || map->function != MapFunction::cast || !map->load(0)) return {};
+    const Rounding made{*map->load(0), map->to};
+    return rounds_parameter(made.from, made.to) ? std::optional(made) : std::nullopt;
+  }
+
   void fuse_into_readers(Step& step) {
     if (uses_.is_removed(step)) return;
-    const std::optional<SingleMap> map = single_map(step);
-    if (!map || map->function != MapFunction::cast || !map->load(0)) return;
-    const Access from = *map->load(0), to = map->to;
-    if (!rounds_parameter(from, to)) return;
+    const std::optional<Rounding> made = rounding(step);
+    if (!made) return;
     // Where turns are computed again R makes the same copy: all of them go, or none.
-    const std::vector<Step*> writers = uses_.writers(to), readers = uses_.readers(to);
+    const std::vector<Step*> writers = uses_.writers(made->to), readers = uses_.readers(made->to);
     const auto rounds_too = [&](const Step* writer) {
-      const std::optional<SingleMap> other = single_map(*writer);
-      if (!other || other->function != MapFunction::cast || !other->load(0)) return false;
-      const Access &read = *other->load(0), &written = other->to;
-      const bool same = to.turns.empty() ? read == from && written == to : read.buffer == from.buffer;
-      return same && rounds_parameter(read, written) && as_often(*writer, step, to);
+      const std::optional<Rounding> other = rounding(*writer);
+      if (!other || !as_often(*writer, step, made->to)) return false;
+      return made->to.turns.empty() ? other->from == made->from && other->to == made->to
+                                    : other->from.buffer == made->from.buffer;
     };
     if (!std::ranges::all_of(writers, rounds_too)) return;
-    if (std::ranges::any_of(readers, [&](const Step* reader) { return !may_round(step, *reader, to); })) return;
+    if (std::ranges::any_of(readers, [&](const Step* reader) { return !may_round(step, *reader, made->to); })) return;
     for (Step* reader : readers)
       uses_.change(*reader, [&] {
         auto& product = std::get<ProductStep>(reader->what);
-        if (to.turns.empty()) product.b = from;
-        else product.b.buffer = from.buffer;
+        if (made->to.turns.empty()) product.b = made->from;
+        else product.b.buffer = made->from.buffer;
         product.rounds_b = true;
       });
     for (Step* writer : writers) {

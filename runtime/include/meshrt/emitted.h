@@ -73,20 +73,10 @@ struct Extras {
 template <class T, class A = T, class B = A>
 void product(Matrix<const A> a, Matrix<const Stored<B>> b, Matrix<T> c, const Extents& extents,
              const Extras<T>& extras = {}, std::initializer_list<Batch> batch = {}) {
-  Product<T, A, B> one{extents.rows,
-                       extents.cols,
-                       extents.inner,
-                       a.at,
-                       a.row,
-                       a.column,
-                       reinterpret_cast<const B*>(b.at),
-                       b.row,
-                       b.column,
-                       c.at,
-                       c.row,
-                       extras.accumulate,
-                       extras.epilogue,
-                       extras.column_sum};
+  const auto* const right = reinterpret_cast<const B*>(b.at);
+  Product<T, A, B> one{
+      extents.rows,      extents.cols,    extents.inner,    a.at, a.row, a.column, right, b.row, b.column, c.at, c.row,
+      extras.accumulate, extras.epilogue, extras.column_sum};
   if (extras.rounded) one.epilogue.rounded = extras.rounded;
   if (batch.size() == 0) multiply(one);
   else multiply_batch(one, std::span(batch.begin(), batch.size()));
