@@ -78,6 +78,8 @@ std::optional<KeptSlope> keep_slope(Program& program, MemoryUses& uses, const Ac
                                     const SingleMap& activation, Step& at) {
   const std::vector<Step*> readers = other_readers(uses, argument, at);
   const std::optional<MapFunction> slope = slope_of(activation.function);
+  // A loop may go on from relu's result in place.
+  if (!slope && uses.writers(activation.to).size() > 1) return {};
   for (const Step* step : readers) {
     const std::optional<SingleMap> reader = single_map(*step);
     if (!reader || !(slope ? reader->function == *slope && reader->load(0) : is_slope_of_relu(*reader))) return {};
