@@ -15,6 +15,7 @@ namespace {
 constexpr size_t most_rules = 3;
 constexpr double worth = 0.03;            // of the step's time: what is predicted less may come to nothing
 constexpr int64_t least_state = 1 << 20;  // bytes that a rank gets rid of: of less a step does not notice
+constexpr int64_t long_piece = 16 << 10;  // bytes: some pages, over which a processor reads ahead
 constexpr int64_t least_share = 8;        // a further rule is for this part of what the first one is for, or more
 
 class Moments {
@@ -64,19 +65,41 @@ class Moments {
   }
 
  private:
+  struct Splittable {
+    int64_t bytes = 0, in_long_pieces = 0;  // of those, what a rank has in pieces that lie together
+  };
+  using ByDim = std::map<DimId, Splittable>;
+
+  /// The dim by which most can be split; or one by which half as much can, if that leaves long pieces: a pass over
+  /// memory that skips what is another rank's every few lines takes a third longer.
   std::pair<DimId, int64_t> most_frequent() const {
-    std::map<DimId, int64_t> bytes;
+    const ByDim dims = splittable();
+    if (dims.empty()) return {DimId{}, 0};
+    const auto most = [&](auto count) { return std::ranges::max_element(dims, {}, count); };
+    const auto any = most([](const auto& one) { return one.second.bytes; });
+    const auto together = most([](const auto& one) { return one.second.in_long_pieces; });
+    const auto& [dim, chosen] = *(2 * together->second.in_long_pieces >= any->second.bytes ? together : any);
+    return {dim, chosen.bytes};
+  }
+
+  ByDim splittable() const {
+    ByDim dims;
     for (const Stored* stored : left_) {
       const auto& placed = step_.placement(stored->value).dims;
+      int64_t piece = local_elements(graph_, mesh_, stored->type, step_.placement(stored->value)) *
+                      static_cast<int64_t>(size_of(stored->type.element));
+      const int64_t bytes = piece;
       for (size_t i = 0; i < placed.size(); ++i) {
         const DimId dim = stored->type.dims[i];
-        if (placed[i].axes.empty() && graph_.dim(dim).size % mesh_.size(axes_) == 0)
-          bytes[dim] += local_elements(graph_, mesh_, stored->type, step_.placement(stored->value)) *
-                        static_cast<int64_t>(size_of(stored->type.element));
+        const int64_t size = graph_.dim(dim).size;
+        if (placed[i].axes.empty() && size % mesh_.size(axes_) == 0) {
+          dims[dim].bytes += bytes;
+          if (piece / mesh_.size(axes_) >= long_piece) dims[dim].in_long_pieces += bytes;
+        }
+        piece /= std::max<int64_t>(1, largest_extent(mesh_, size, placed[i]));
       }
     }
-    if (bytes.empty()) return {DimId{}, 0};
-    return *std::ranges::max_element(bytes, {}, [](const auto& one) { return one.second; });
+    return dims;
   }
 
   const ShardedGraph& step_;

@@ -252,6 +252,11 @@ def check_moments(report, folder):
         report.true(f"{name}: {'moments are split' if splits else 'no rule is added'}", (added in plan) == splits and ("added by" in plan) == splits, plan[:600])
         said = execute(meshc(), "explain", path, "up.moment1", *options[1:]).stdout
         report.true(f"{name}: explain says so", ("the compiler adds `optimizer { from -> data }`" in said) == splits, said)
+    rows = MOMENTS.replace("real[from, hidden] =", "real[hidden, from] =").replace("  loss =", "  param last : real[from] = zeros\n  loss =").replace("- y", "+ last - y")
+    write(path, f"{rows}layout default on line {{ batch -> data }}\n")
+    write(f"{folder}/of.yaml", "name: near\n")
+    plan = execute(meshc(), "plan", path, "--machine", f"{folder}/of.yaml").stdout
+    report.true("of two dims the one whose parts are rows that lie together", "  optimizer { hidden -> data }  " in plan and "optimizer { from" not in plan, plan[:600])
 
 
 def run(small):

@@ -45,6 +45,29 @@ MESHRT_INLINE T join(T a, T b) {
   if constexpr (reduce == Reduce::min) return minimum(a, b);
 }
 
+/// The same of vectors, element by element.
+template <Reduce reduce, class V>
+MESHRT_INLINE V join_vectors(V a, V b) {
+  if constexpr (reduce == Reduce::sum) return a + b;
+  if constexpr (reduce == Reduce::max) return a < b ? b : a;
+  if constexpr (reduce == Reduce::min) return b < a ? b : a;
+}
+
+/// x[0 .. count), of which the second half joins the first, until one is left. As vectors: one by one they would go
+/// through memory in each round.
+template <Reduce reduce, int count, class T>
+MESHRT_INLINE T combine(const T* x) {
+  if constexpr (count == 1) {
+    return *x;
+  } else {
+    constexpr int half = count / 2;
+    typedef T Vector __attribute__((vector_size(half * sizeof(T)), aligned(sizeof(T)), may_alias));
+    const Vector joined =
+        join_vectors<reduce>(*reinterpret_cast<const Vector*>(x), *reinterpret_cast<const Vector*>(x + half));
+    return combine<reduce, half>(reinterpret_cast<const T*>(&joined));
+  }
+}
+
 }  // namespace detail
 
 /// Sixteen partial results of one reduction. A NaN never wins a max or min.
@@ -73,9 +96,7 @@ struct Lanes {
 #pragma GCC unroll 16
       for (int p = 0; p < parts; ++p) {
         const Vector next = *reinterpret_cast<const Vector*>(values + p * width);
-        if constexpr (reduce == Reduce::sum) all[p] += next;
-        if constexpr (reduce == Reduce::max) all[p] = all[p] < next ? next : all[p];
-        if constexpr (reduce == Reduce::min) all[p] = next < all[p] ? next : all[p];
+        all[p] = detail::join_vectors<reduce>(all[p], next);
       }
     }
 #pragma GCC unroll 16
@@ -94,14 +115,8 @@ struct Lanes {
     for (int l = 0; l < lane_count; ++l) lane[l] = detail::join<reduce>(lane[l], others[l]);
   }
 
-  /// All lanes as one value.
-  MESHRT_INLINE T combine() const {
-    T l[lane_count];
-    for (int i = 0; i < lane_count; ++i) l[i] = lane[i];
-    for (int step = lane_count / 2; step > 0; step /= 2)
-      for (int i = 0; i < step; ++i) l[i] = detail::join<reduce>(l[i], l[i + step]);
-    return l[0];
-  }
+  /// All lanes as one value: neighbours eight apart first, then four, two, one.
+  MESHRT_INLINE T combine() const { return detail::combine<reduce, lane_count>(lane); }
 };
 
 /// Takes n values that lie in memory, the first of which is the `first_index`-th of the innermost extent: for whoever

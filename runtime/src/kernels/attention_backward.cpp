@@ -84,7 +84,8 @@ void softmax_gradient(const AttentionShape& s, const QueryHead<T, In>& h, int64_
   const T log_sum = h.log_sum[i];
   const int64_t from = log_sum == -detail::infinity<T> ? seen.end : seen.begin;
   for (int64_t j = of_strip.begin; j < smaller(from, of_strip.end); ++j) w[j] = d[j] = 0;
-  for (int64_t j = from; j < seen.end; ++j) {
+  // Up to a whole register: scores are there, and what comes of them is overwritten.
+  for (int64_t j = from; j < round_up(seen.end, lanes<T>); ++j) {
     w[j] = exp(w[j] * scale - log_sum);
     d[j] = w[j] * (d[j] - mean) * scale;
   }

@@ -27,22 +27,63 @@ struct ForwardMemory {
   }
 };
 
-// score [to.end] of one query becomes e^(scale score - most) where it is seen and 0 from `from` to `past` elsewhere.
-// Gives the log of the sum; *inverse is 1 / sum, 0 if nothing is seen. What will be rounded is counted from a multiple
-// of ln 2: other keys with another `most` change it by a power of two, and so not how it is rounded.
-template <class In, class T>
-T softmax_row(T* __restrict score, Visible seen, int64_t from, int64_t past, T scale, T* inverse) {
-  const int64_t n = seen.end - seen.begin;
-  T* __restrict x = score + seen.begin;
-  const T largest = max_of<T>(n, [=](int64_t j) { return x[j] * scale; });
-  T most = largest == -detail::infinity<T> ? T(0) : largest;
-  if constexpr (!std::is_same_v<T, In>) most = -floor(most * T(-1.4426950408889634)) * T(0.6931471805599453);
-  const T total = sum_of<T>(n, [=](int64_t j) { return x[j] = exp(x[j] * scale - most); });
-  for (int64_t j = from; j < smaller(seen.begin, past); ++j) score[j] = 0;
-  for (int64_t j = larger(from, seen.end); j < past; ++j) score[j] = 0;
-  *inverse = total > 0 ? 1 / total : T(0);
-  return most + log(total);
+// So many scores of a row count from the first that is seen: those that are, and up to a whole register more, where the
+// row has room, that are infinitely low and add 0 to the sum.
+template <class T>
+int64_t whole_registers(T* score, Visible seen, int64_t room, T scale) {
+  int64_t n = seen.end - seen.begin;
+  if (const int64_t whole = round_up(n, lane_count); scale > 0 && whole <= room - seen.begin)
+    for (; n < whole; ++n) score[seen.begin + n] = -detail::infinity<T>;
+  return n;
 }
+
+// What the scores of a row, the largest of which is given, are counted from. What will be rounded is counted from a
+// multiple of ln 2: other keys with another largest change it by a power of two, and so not how it is rounded.
+template <class In, class T>
+MESHRT_INLINE T counted_from(T largest) {
+  const T most = detail::select(largest == -detail::infinity<T>, T(0), largest);
+  if constexpr (std::is_same_v<T, In>) return most;
+  else return -floor(most * T(-1.4426950408889634)) * T(0.6931471805599453);
+}
+
+// score becomes e^(scale score - most) for the n that are seen, from `begin` on, and 0 from `from` to `past` elsewhere.
+// Gives the sum.
+template <class T>
+T weights_of_row(T* __restrict score, int64_t begin, int64_t n, int64_t from, int64_t past, T scale, T most) {
+  T* __restrict x = score + begin;
+  const T total = sum_of<T>(n, [=](int64_t j) { return x[j] = exp(x[j] * scale - most); });
+  for (int64_t j = from; j < smaller(begin, past); ++j) score[j] = 0;
+  for (int64_t j = larger(from, begin + n); j < past; ++j) score[j] = 0;
+  return total;
+}
+
+// The scores of a tile's queries become weights but for a factor, its inverse sum, row by row; step by step for all
+// rows, as a row's maximum, sum and logarithm take long and wait for each other.
+template <class T>
+struct TileSoftmax {
+  T total[tile_rows], most[tile_rows], log_of_sum[tile_rows], inverse[tile_rows];
+
+  template <class In>
+  MESHRT_INLINE void of(const AttentionShape& s, int64_t i, int64_t rows, int64_t from, int64_t past, T* strip,
+                        int64_t strip_row) {
+    const T scale = T(s.scale);
+    int64_t count[tile_rows];
+    for (int64_t r = 0; r < tile_rows; ++r) total[r] = 1, most[r] = 0;
+    for (int64_t r = 0; r < rows; ++r) {
+      const Visible seen = visible(s, i + r);
+      T* const row = strip + r * strip_row;
+      count[r] = whole_registers(row, seen, strip_row, scale);
+      most[r] = max_of<T>(count[r], [=, x = row + seen.begin](int64_t j) { return x[j] * scale; });
+    }
+    for (int64_t r = 0; r < tile_rows; ++r) most[r] = counted_from<In>(most[r]);
+    for (int64_t r = 0; r < rows; ++r)
+      total[r] = weights_of_row(strip + r * strip_row, visible(s, i + r).begin, count[r], from, past, scale, most[r]);
+    for (int64_t r = 0; r < tile_rows; ++r) {
+      log_of_sum[r] = most[r] + log(total[r]);
+      inverse[r] = detail::select(total[r] > 0, 1 / total[r], T(0));
+    }
+  }
+};
 
 // What a row of other keys counts for, and one of these, in the sum of both, whose log replaces that of the others.
 template <class T>
@@ -70,17 +111,17 @@ void head_forward(const AttentionShape& s, Head<const In> q, const M* keys, Head
     const int64_t past = std::is_same_v<T, In> ? end : round_up(end, width);
     const Left<M> queries = left_rows<T>(q.from_row(i), rows, s.head, memory.queries);
     score_tiles(rows, steps_of<M>(s.head), queries, keys, first, end, memory.strip, strip_row);
-    T inverse[tile_rows], kept[tile_rows] = {};  // of what is summed up here, and of what is there
-    for (int64_t r = 0; r < rows; ++r) {
-      T* const row = memory.strip + r * strip_row;
-      const T log_of_sum = softmax_row<In>(row, visible(s, i + r), first, past, T(s.scale), inverse + r);
-      row_to_multiplicands<In>(row, first, past);
-      if (log_sum && s.adds) {
-        const Shares<T> shares = join(log_sum + i + r, log_of_sum);
+    TileSoftmax<T> softmax;  // of what is summed up here
+    softmax.template of<In>(s, i, rows, first, past, memory.strip, strip_row);
+    T kept[tile_rows] = {};  // of what is there
+    for (int64_t r = 0; r < rows; ++r) row_to_multiplicands<In>(memory.strip + r * strip_row, first, past);
+    for (int64_t r = 0; log_sum && r < rows; ++r) {
+      if (s.adds) {
+        const Shares<T> shares = join(log_sum + i + r, softmax.log_of_sum[r]);
         kept[r] = shares.others;
-        inverse[r] *= shares.these;
-      } else if (log_sum) {
-        log_sum[i + r] = log_of_sum;
+        softmax.inverse[r] *= shares.these;
+      } else {
+        log_sum[i + r] = softmax.log_of_sum[r];
       }
     }
     const Left<M> weights = {reinterpret_cast<const M*>(memory.strip) + first / depth<M>, strip_row, 1};
@@ -92,9 +133,9 @@ void head_forward(const AttentionShape& s, Head<const In> q, const M* keys, Head
       T* __restrict to = out.at + (i + r) * out.row;
       const T* __restrict sum = memory.sum + r * value_width;
       if (s.adds)
-        for (int64_t d = 0; d < s.value_head; ++d) to[d] = kept[r] * to[d] + sum[d] * inverse[r];
+        for (int64_t d = 0; d < s.value_head; ++d) to[d] = kept[r] * to[d] + sum[d] * softmax.inverse[r];
       else
-        for (int64_t d = 0; d < s.value_head; ++d) to[d] = sum[d] * inverse[r];
+        for (int64_t d = 0; d < s.value_head; ++d) to[d] = sum[d] * softmax.inverse[r];
     }
   }
 }

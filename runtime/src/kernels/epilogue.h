@@ -2,6 +2,7 @@
 #pragma once
 #include "meshrt/activation.h"
 #include "meshrt/gemm.h"
+#include "multiplicand.h"
 #include "simd.h"
 
 namespace meshrt::MESHRT_ISA {
@@ -75,7 +76,17 @@ MESHRT_INLINE void linear_row(T* row, T scale, const T* bias, const T* times, co
 // rounded [cols] = c of one row.
 template <class T>
 MESHRT_INLINE void round_row(const T* __restrict row, Bfloat16* __restrict rounded, int64_t cols) {
-  for (int64_t j = 0; j < cols; ++j) rounded[j] = Bfloat16(static_cast<float>(row[j]));
+  int64_t x = 0;
+  if constexpr (std::is_same_v<T, float>) {
+    constexpr int n = lanes<float>;
+#if defined(__AVX512BF16__)
+    for (; x + 2 * n <= cols; x += 2 * n)
+      store_bits(rounded + x, rounded_pairs_along(load(row + x), load(row + x + n)));
+#endif
+    for (; x + n <= cols; x += n)
+      store_bits(rounded + x, __builtin_convertvector(rounded_bits(load(row + x)) >> 16, Halves));
+  }
+  for (; x < cols; ++x) rounded[x] = Bfloat16(static_cast<float>(row[x]));
 }
 
 // c [rows, cols] at row i, column j of the product's result. Not where it is called: with the columns of a tile known,

@@ -89,6 +89,11 @@ MESHRT_INLINE Vector<uint32_t> load_bits(const Bfloat16* from) {
   __builtin_memcpy(&bits, from, sizeof bits);
   return __builtin_convertvector(bits, Vector<uint32_t>) << 16;
 }
+// Numbers of bf16 that are neighbours, from a register that holds theirs.
+template <class V>
+MESHRT_INLINE void store_bits(Bfloat16* to, V bits) {
+  __builtin_memcpy(to, &bits, sizeof bits);
+}
 // Pairs of such.
 MESHRT_INLINE Vector<uint32_t> pair_up(Vector<uint32_t> first, Vector<uint32_t> second) {
   return first >> 16 | (second & 0xffff0000);
