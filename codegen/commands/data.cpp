@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "codegen/commands/command.h"
+#include "codegen/commands/write_file.h"
 #include "meshrt/data.h"
 #include "meshrt/run_keys.h"
 
@@ -20,14 +21,6 @@ void allow(const DataOptions& options, const CLI::App& app, const std::string& n
            const std::vector<std::string>& actions) {
   if (app.count(name) > 0 && std::ranges::find(actions, options.action) == actions.end())
     throw UsageError(fmt::format("{} does not belong to `meshc data {}`", name, options.action));
-}
-
-/// What is read may not be written over before it has been read.
-void keep_inputs(const DataOptions& options) {
-  std::error_code ignored;  // of files that are not there
-  for (const std::string& file : options.files)
-    if (std::filesystem::equivalent(file, options.out, ignored))
-      throw UsageError(fmt::format("-o {}: that is a file which is read; name another", options.out));
 }
 
 int run(const DataOptions& options, const CLI::App& app) {
@@ -46,7 +39,7 @@ int run(const DataOptions& options, const CLI::App& app) {
   }
   if (options.action != "show" && options.action != "decode" && options.out.empty())
     throw UsageError(fmt::format("`meshc data {}` needs `-o FILE`", options.action));
-  keep_inputs(options);
+  keep_read("-o", options.out, options.files);
   if (options.end && options.no_end) throw UsageError("--end and --no-end exclude each other");
   if (options.action == "show") return show_data(options);
   if (options.action == "tokenize") return tokenize_data(options);

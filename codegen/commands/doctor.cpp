@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <CLI/CLI.hpp>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -67,9 +69,16 @@ nlohmann::json json_of(const meshrt::TunedRow& row) {
   return {{"type", row.type}, {"class", row.shape}, {"chosen", row.chosen}, {"ratio", ratio}, {"why_not", row.why_not}};
 }
 
+bool is_table(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  return meshrt::is_product_table(std::string(std::istreambuf_iterator<char>(in), {}));
+}
+
 /// Measures which implementation multiplies matrices fastest here, and writes the table.
 int tune(const std::string& file, const OutputOptions& output) {
   require_writable(file);
+  if (std::filesystem::exists(file) && !is_table(file))
+    throw UsageError(fmt::format("--tune {}: that file is no table of products; name another", file));
   // What was chosen before is not asked: it may be that very file.
   unsetenv("MESHRT_GEMM");
   unsetenv("MESHRT_ISA_LEVEL");

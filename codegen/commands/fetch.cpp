@@ -57,14 +57,13 @@ std::string file_of(const FetchOptions& options, const std::string& name) {
   return (std::filesystem::path(options.out) / (name + ".npy")).string();
 }
 
-// What is fed is not written over.
-void keep_feeds(const FetchOptions& options, const std::vector<std::string>& names) {
-  std::error_code ignored;  // of a file that is not there
-  for (const std::string& feed : options.feeds)
-    for (const std::string& name : names)
-      if (const std::string written = file_of(options, name);
-          std::filesystem::equivalent(feed.substr(feed.find('=') + 1), written, ignored))
-        throw UsageError(fmt::format("--out: `{}` is a file which is fed; name another folder", written));
+// What is read is not written over.
+void keep_inputs(const FetchOptions& options, const std::vector<std::string>& names) {
+  std::vector<std::string> read = options.model.files.paths;
+  for (const std::string& feed : options.feeds) read.push_back(feed.substr(feed.find('=') + 1));
+  for (const std::string& name : names) keep_read("--out", file_of(options, name), read);
+  read.insert(read.end(), options.spec.arguments.begin(), options.spec.arguments.end());
+  keep_read("--save-params", options.save_params, read);
 }
 
 // The paths that names of parameters ask for.
@@ -141,7 +140,7 @@ int fetch(FetchOptions options) {
   for (const Wanted& one : graph.wanted) written.push_back(one.name);
   for (const Output& one : graph.outputs) written.push_back(one.name);
   for (const std::string& path : parameters) written.push_back(fmt::format("param({})", path));
-  keep_feeds(options, written);
+  keep_inputs(options, written);
 
   InterpretRequest request{compiled->program, &session.sources};
   request.feeds = read_feeds(options.feeds);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -70,8 +71,22 @@ std::string mesh_of(const Declarations& declared, const std::vector<std::pair<st
   return name;
 }
 
+/// What the file of --write has already is declared, too: what comes behind it is named otherwise.
+void read_written(const LayoutCommandOptions& options, Session& session) {
+  if (options.file.empty()) return;
+  if (!options.file.ends_with(".mesh"))
+    throw UsageError(fmt::format("--write {}: layouts stand in a file that is named NAME.mesh", options.file));
+  const auto same = [&](const std::string& file) {
+    std::error_code ignored;  // of a file that is not there
+    return std::filesystem::equivalent(file, options.file, ignored);
+  };
+  if (std::filesystem::exists(options.file) && std::ranges::none_of(session.request.files, same))
+    session.request.files.push_back(options.file);
+}
+
 /// Adds to the request what is asked for, as a file of its own where the spec does not ask it.
 Question ask(const LayoutCommandOptions& options, Session& session) {
+  read_written(options, session);
   DiagnosticSink unheard;  // compilation reports
   const SourceProgram program = load_program(session.request.files, session.sources, unheard);
   if (program.files.empty() || unheard.has_errors()) return {};

@@ -227,6 +227,9 @@ std::vector<std::pair<std::string, int64_t>> parse_axes(const std::vector<std::s
     int64_t value = 0;
     if (name.empty() || !reads_as(digits, value) || value < 1)
       throw UsageError(fmt::format("--mesh {}={}: expected AXIS=N with a whole number from 1", name, digits));
+    for (const auto& [other, before] : sizes)
+      if (other == name && before != value)
+        throw UsageError(fmt::format("--mesh {}={}: `{}` is {} already; give one of them", name, value, name, before));
     sizes.emplace_back(name, value);
   }
   return sizes;

@@ -80,6 +80,7 @@ int plan(const PlanOptions& options) {
   if (!options.html.empty() && (options.all || layouts.size() > 1))
     throw UsageError("--html shows the plan of one layout: leave --all out, and name one --layout");
   Session session(options.spec, options.output);
+  keep_read("--html", options.html, options.spec.arguments);
   if (options.all) return every_layout(options, session);
   if (layouts.size() > 1) return side_by_side(session, layouts, options.output.json);
   const std::optional<Compiled> compiled = compile_past_limits(session);

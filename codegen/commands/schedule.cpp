@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -31,6 +32,16 @@ struct ScheduleOptions {
 };
 
 using Json = nlohmann::ordered_json;
+
+/// UsageError where the costs leave no time that could be shown.
+Simulation timed(const AskedSchedule& asked, const ScheduleCosts& costs) {
+  Simulation found = simulate(asked.schedule, costs);
+  if (!(found.makespan > 0) || !std::isfinite(found.makespan))
+    throw UsageError(fmt::format(
+        "--cost: a step takes {:g} units of time; it needs a cost above 0, and none that is beyond all numbers",
+        found.makespan));
+  return found;
+}
 
 /// Of all the time of all ranks.
 double idle_share(const Simulation& found) {
@@ -85,7 +96,7 @@ int compare_all(const ScheduleOptions& options) {
     ScheduleArguments arguments = options.arguments;
     if (!named.other_chunks) arguments.chunks = 0;
     const AskedSchedule asked = make_named(named, arguments);
-    const Simulation found = simulate(asked.schedule, parse_costs(arguments.costs, asked.schedule.ranks.size()));
+    const Simulation found = timed(asked, parse_costs(arguments.costs, asked.schedule.ranks.size()));
     const int peak = *std::ranges::max_element(found.peak_in_flight);
     json.push_back({{"schedule", named.name},
                     {"chunks", asked.schedule.stages / arguments.ranks},
@@ -123,6 +134,8 @@ int show_of_spec(const ScheduleOptions& options) {
 
 int show(ScheduleOptions& options) {
   const std::vector<std::string>& given = options.spec.arguments;
+  keep_read("--svg", options.svg, given);
+  keep_read("--trace", options.trace, given);
   if (std::ranges::any_of(given, [](const std::string& one) { return one.ends_with(".mesh"); }))
     return show_of_spec(options);
   if (given.size() > 1) throw UsageError("give one schedule, or a spec with files of layouts");
@@ -134,8 +147,7 @@ int show(ScheduleOptions& options) {
   const std::optional<AskedSchedule> asked = find_asked(options.arguments, session.sources, session.sink);
   session.report();
   if (!asked) return exit_diagnostics;
-  const ScheduleCosts costs = parse_costs(options.arguments.costs, asked->schedule.ranks.size());
-  const Simulation found = simulate(asked->schedule, costs);
+  const Simulation found = timed(*asked, parse_costs(options.arguments.costs, asked->schedule.ranks.size()));
   if (!options.svg.empty()) write_file(options.svg, draw_svg(found, title_of(*asked, found)));
   if (!options.trace.empty()) write_file(options.trace, chrome_trace(found, 1000));
   const bool add = options.communication && !asked->schedule.has_communication();

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "codegen/commands/command.h"
 #include "meshrt/failure.h"
 
 namespace mesh {
@@ -29,6 +30,13 @@ void require_writable(const std::string& path) {
                                       : there                             ? "it may not be written"
                                       : std::filesystem::exists(folder)   ? "its folder may not be written"
                                                                           : "there is no such folder"));
+}
+
+void keep_read(const std::string& option, const std::string& path, const std::vector<std::string>& read) {
+  std::error_code ignored;  // of files that are not there
+  for (const std::string& file : read)
+    if (!path.empty() && std::filesystem::equivalent(file, path, ignored))
+      throw UsageError(fmt::format("{} {}: that is a file which is read; name another", option, path));
 }
 
 }  // namespace mesh

@@ -419,7 +419,7 @@ def check_calls(report, folder):
     np.save(f"{folder}/u.npy", u)
     execute(meshc(), "fetch", "calls.mesh", "rest.double", "rest#2.double", "--feed", "u=u.npy", "--out", "calls", cwd=folder)
     done = execute(meshc(), "fetch", "calls.mesh", "rest.double", "--feed", "u=calls/rest.double.npy", "--out", "calls", cwd=folder, code=None)
-    report.true("what is fed is not written over", done.returncode == 2 and "--out: `calls/rest.double.npy` is a file which is fed; name another folder" in done.stderr, done.stderr)
+    report.true("what is fed is not written over", done.returncode == 2 and "--out calls/rest.double.npy: that is a file which is read; name another" in done.stderr, done.stderr)
     wanted = {"rest.double": 2 * u, "rest#2.double": 2 * (2 * (u - u.mean()) + u)}
     report.true("fetch: the value of each call", all(np.array_equal(np.load(f"{folder}/calls/{name}.npy"), value) for name, value in wanted.items()))
     # A reduced value without a name has the name of its op alone: its line says which call it is of.
@@ -508,6 +508,32 @@ def check_tuning(report, folder):
         report.true(f"doctor: MESHRT_GEMM={os.path.basename(given)} is refused", done.returncode != 0 and words in done.stderr, done.stderr)
 
 
+def check_read_files(report, folder):
+    """What a command reads it does not write over, and a name that is given twice has one number."""
+    path = f"{folder}/read.mesh"
+    spec = "dim batch = 8, from = 4\nmodel Read {\n  input x : real[batch, from]\n  param w : real[from] = fan_in[from]\n  loss = mean[batch](dot[from](x, w) ^ 2)\n  minimize loss with sgd(lr: 1e-2)\n}\n"
+    with open(path, "w") as file:
+        file.write(spec + "mesh line { data: 2 }\nlayout default on line { batch -> data }\n")
+    with open(f"{folder}/read.csv", "w") as file:
+        file.write(execute(meshc(), "schedule", "1f1b", "--stages", 2, "--microbatches", 2, "--csv").stdout)
+    before = {name: open(f"{folder}/{name}").read() for name in ("read.mesh", "read.csv")}
+    read = "that is a file which is read; name another"
+    for command, words in (
+            (("plan", path, "--html", path), f"--html {path}: {read}"), (("schedule", f"{folder}/read.csv", "--svg", f"{folder}/../{os.path.basename(folder)}/read.csv"), read),
+            (("schedule", f"{folder}/read.csv", "--trace", f"{folder}/read.csv"), f"--trace {folder}/read.csv: {read}"),
+            (("fetch", path, "--save-params", path), f"--save-params {path}: {read}"), (("doctor", "--tune", path), "that file is no table of products; name another"),
+            (("layout", path, "--mesh", "data=2", "--write", f"{folder}/read.csv"), "layouts stand in a file that is named NAME.mesh"),
+            (("plan", path, "--mesh", "data=2,data=4"), "--mesh data=4: `data` is 2 already; give one of them")):
+        done = execute(meshc(), *command, code=None)
+        report.true(f"{command[0]} {command[-2]} {os.path.basename(command[-1])}: refused", done.returncode == 2 and words in done.stderr, done.stderr)
+    report.true("and the files are as they were", all(open(f"{folder}/{name}").read() == text for name, text in before.items()))
+    for _ in range(2):
+        execute(meshc(), "layout", path, "--mesh", "pod=4", "--write", f"{folder}/more.mesh")
+    more = open(f"{folder}/more.mesh").read()
+    report.true("layout --write: a second answer has another name, and the mesh of the first", more.count("mesh grid {") == 1 and "layout found on" in more and "layout found2 on" in more, more)
+    report.true("layout --write: and the file can be used", "4 ranks" in execute(meshc(), "plan", path, f"{folder}/more.mesh", "--layout", "found2").stdout)
+
+
 def run(small):
     report = Report()
 
@@ -539,6 +565,7 @@ def run(small):
             check_benches(report, folder)
             check_all_plans(report, folder)
             check_calls(report, folder)
+            check_read_files(report, folder)
             check_new(report, folder)
             check_before_compiling(report, folder)
             check_parameters(report, folder)
@@ -597,6 +624,10 @@ def run(small):
             svg = open(f"{folder}/a.svg").read()
         report.true("schedule: a file with sends takes as long as the name", all(made[key] == again[key] for key in ("makespan", "idle", "peak_in_flight")) and made["makespan"] > 28.5)
         report.true("schedule: a rectangle and an event an action", len(events) == 4 * 8 * 2 * 2 and svg.count("<title>") == len(events))
+        for costs in ("F=0,I=0,W=0", "F=1e308,I=1e308,W=1e308"):
+            for asked in (("1f1b",), ("--compare",)):
+                done = execute(meshc(), "schedule", *asked, "--stages", 2, "--microbatches", 2, "--cost", costs, code=None, timeout=60)
+                report.true(f"schedule {asked[0]}: costs {costs}", done.returncode == 2 and "it needs a cost above 0, and none that is beyond all numbers" in done.stderr, done.stderr)
         report.true("schedule --compare", len(json.loads(execute(meshc(), "schedule", "--compare", "--stages", 2, "--microbatches", 4, "--json").stdout)["schedules"]) == 9)
         unknown = execute(meshc(), "ops", "softmx", code=2).stderr
         report.true("ops of an unknown name", "did you mean `softmax`?" in unknown, unknown)

@@ -22,4 +22,7 @@ std::vector<TunedRow> tune_products(const std::function<void(const TunedRow&)>& 
 /// The rows as a file that MESHRT_GEMM may name; `machine` stands in its head.
 std::string text_of(const std::vector<TunedRow>& rows, const std::string& machine);
 
+/// Whether a text is such a file.
+bool is_product_table(const std::string& text);
+
 }  // namespace meshrt

@@ -204,4 +204,13 @@ std::string text_of(const std::vector<TunedRow>& rows, const std::string& machin
   return text;
 }
 
+bool is_product_table(const std::string& text) {
+  try {
+    parse_product_table(text, "");
+    return true;
+  } catch (const Failure&) {
+    return false;
+  }
+}
+
 }  // namespace meshrt
