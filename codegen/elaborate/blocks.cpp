@@ -1,5 +1,7 @@
 #include "codegen/elaborate/blocks.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -9,6 +11,7 @@
 #include "codegen/elaborate/recursion.h"
 #include "codegen/elaborate/statements.h"
 #include "codegen/elaborate/terms.h"
+#include "frontend/print_ast.h"
 #include "frontend/suggest.h"
 
 namespace mesh::elaboration {
@@ -272,6 +275,13 @@ std::vector<Term> call_instance(Elaboration& e, Frame& frame, const Binding& bin
   return inline_block(e, frame, *binding.instance, binding.home, call, span);
 }
 
+/// `[embed, out = ffn]`, or nothing.
+std::string in_brackets(const std::vector<ast::Item>& items) {
+  std::vector<std::string> texts;
+  for (const ast::Item& item : items) texts.push_back(print(item));
+  return texts.empty() ? "" : fmt::format("[{}]", fmt::join(texts, ", "));
+}
+
 std::vector<Term> call_unnamed(Elaboration& e, Frame& frame, const ast::Block& block, const ast::Call& call,
                                Span span) {
   std::vector<DimArgument> arguments;
@@ -296,7 +306,8 @@ std::vector<Term> call_unnamed(Elaboration& e, Frame& frame, const ast::Block& b
     if (!fresh && first->second != span) {
       e.error("E0213", span, "a second unnamed instance of block `{}` in one scope", block.name.text)
           .label(first->second, "the first, which owns `{}`", path)
-          .help(fmt::format("name both: `param first, second : {}`, then `first(...)`", block.name.text));
+          .help(fmt::format("name both: `param first, second : {}{}`, then `first(...)`", block.name.text,
+                            in_brackets(call.items)));
       return poisoned(block);
     }
     if (const auto known = e.tables.instances.find(path); known != e.tables.instances.end())

@@ -170,7 +170,16 @@ SizeScope size_scope(const Elaboration& e, const DimScope& scope) {
   return result;
 }
 
-/// What `edge` says, if it is there. E0331.
+/// A number as it is written, with its sign: it may be larger than a size.
+std::optional<double> written_number(const ast::Expr& expr) {
+  if (const auto* number = ast::as<ast::Number>(expr)) return number->value;
+  const auto* unary = ast::as<ast::Unary>(expr);
+  if (!unary || unary->op != ast::UnaryOp::negate) return {};
+  const auto* number = ast::as<ast::Number>(ast::without_parentheses(*unary->operand));
+  return number ? std::optional(-number->value) : std::nullopt;
+}
+
+/// What `edge` says, if it is there; after an error some edge, as there is one. E0331.
 std::optional<Edge> edge_of(Elaboration& e, const SizeScope& scope, const ast::Dim& dim) {
   if (dim.edge == nullptr) return {};
   const ast::Expr& expr = ast::without_parentheses(*dim.edge);
@@ -180,11 +189,11 @@ std::optional<Edge> edge_of(Elaboration& e, const SizeScope& scope, const ast::D
     auto report = e.error("E0331", expr.span, "unknown edge \"{}\"", word->value);
     if (const auto near = did_you_mean(word->value, {"wrap", "clamp"})) report.here("did you mean \"{}\"?", *near);
     report.help("an edge is \"wrap\" (the other end follows), \"clamp\" (the last element goes on) or a number");
-    return {};
+    return Edge{};
   }
-  if (const auto* number = ast::as<ast::Number>(expr)) return Edge{Edge::Kind::value, number->value};
-  if (const auto value = evaluate_number(expr, scope, *e.sink)) return Edge{Edge::Kind::value, value->to_double()};
-  return {};
+  if (const auto number = written_number(expr)) return Edge{Edge::Kind::value, *number};
+  const auto value = evaluate_number(expr, scope, *e.sink);
+  return value ? Edge{Edge::Kind::value, value->to_double()} : Edge{};
 }
 
 /// One dim for each size that a local dim takes: instances of a block share it.
