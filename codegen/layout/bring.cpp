@@ -174,6 +174,7 @@ std::optional<Placement> Placer::before_view(ValueId id, const Placement& to) {
   const Node& node = graph_.node(graph_.value(id).producer);
   if (to.has_margins() && !is_rename(node.op)) return {};
   std::optional<Placement> from = mesh::before_view(graph_, layout_.mesh, node, to);
+  if (node.inputs.empty()) return {};
   if (!from && (is_spread(node.op) || widens(graph_, node))) from = operand_placement(graph_, node, 0, to);
   if (!from || is_free(node.inputs[0])) return {};
   const Placement& now = placement(home(node.inputs[0]));

@@ -86,10 +86,14 @@ Action counterpart(const Action& of) {
 /// Lists that say when messages are sent and received.
 class Rendezvous {
  public:
-  /// With slots, nobody waits for the end of a send but who fills the slot that it is sent from.
+  /// With slots, nobody waits for the end of a send but who fills the slot that it is sent from, nor for what
+  /// a stage never receives: nothing goes to it from that side.
   explicit Rendezvous(const PipelineSchedule& schedule, std::optional<int32_t> slots = {})
       : at_(schedule), slots_(slots) {
     at_.skip_idle();
+    for (const std::vector<Action>& actions : schedule.ranks)
+      for (const Action& one : actions)
+        if (is_receive(one.kind)) receiving_.emplace(one.kind, one.stage);
   }
 
   std::vector<Wait> run() {
@@ -114,7 +118,8 @@ class Rendezvous {
       return slots_ || at_.done(receive) ? std::nullopt : std::optional(receive);
     }
     if (const auto other = not_taken(action)) return other;
-    if (const auto receive = receive_for(action, at_.rank_of_stage)) {
+    const auto receive = receive_for(action, at_.rank_of_stage);
+    if (receive && (!slots_ || receiving_.contains({receive->kind, receive->stage}))) {
       if (!at_.done(*receive)) return receive;
       if (const Action send = counterpart(*receive); !at_.done(send)) return send;
     }
@@ -135,6 +140,7 @@ class Rendezvous {
 
   Standing at_;
   const std::optional<int32_t> slots_;
+  std::set<std::pair<ActionKind, Stage>> receiving_;
 };
 
 /// Lists of computations alone: what one makes for another rank is sent behind it.
