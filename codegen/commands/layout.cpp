@@ -50,7 +50,16 @@ std::string free_name(const std::string& stem, Taken taken) {
   return name;
 }
 
-/// The mesh that is meant: one of the spec with these axes, or a new one, whose text is set.
+/// Whether the mesh has these axes, of these sizes.
+bool is_mesh_of(const ast::Mesh& mesh, const std::vector<std::pair<std::string, int64_t>>& axes) {
+  return mesh.axes.size() == axes.size() && std::ranges::all_of(axes, [&](const auto& asked) {
+           return std::ranges::any_of(mesh.axes, [&](const ast::Axis& one) {
+             return one.name.text == asked.first && (!one.size || print(*one.size) == std::to_string(asked.second));
+           });
+         });
+}
+
+/// The mesh that is meant: one of the spec that is so, or a new one, whose text is set.
 std::string mesh_of(const Declarations& declared, const std::vector<std::pair<std::string, int64_t>>& axes,
                     std::string& text) {
   if (axes.empty()) {
@@ -60,10 +69,7 @@ std::string mesh_of(const Declarations& declared, const std::vector<std::pair<st
                                                "`--mesh data=2,model=2`");
   }
   for (const ast::Mesh* mesh : declared.meshes)
-    if (mesh->axes.size() == axes.size() && std::ranges::all_of(axes, [&](const auto& axis) {
-          return std::ranges::any_of(mesh->axes, [&](const ast::Axis& one) { return one.name.text == axis.first; });
-        }))
-      return mesh->name.text;
+    if (is_mesh_of(*mesh, axes)) return mesh->name.text;
   std::vector<std::string> sizes;
   for (const auto& [axis, size] : axes) sizes.push_back(fmt::format("{}: {}", axis, size));
   const std::string name = free_name("grid", [&](const std::string& one) { return declared.mesh(one) != nullptr; });

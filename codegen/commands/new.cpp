@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <CLI/CLI.hpp>
@@ -9,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "codegen/commands/command.h"
 #include "codegen/commands/new/templates.h"
@@ -51,6 +53,14 @@ std::string filled(std::string text, const std::vector<std::pair<std::string, st
   return text;
 }
 
+/// In quotes, with what they need, where YAML could take it for more than a word.
+std::string in_yaml(const std::string& text) {
+  const auto plain = [](unsigned char letter) { return std::isalnum(letter) || std::strchr("_./", letter); };
+  return std::ranges::all_of(text, plain)
+             ? text
+             : nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 int create(const NewOptions& options) {
   const fs::path path(options.name);
   const std::string stem = path.filename();
@@ -63,7 +73,7 @@ int create(const NewOptions& options) {
                             ? fs::path(options.text)
                             : fs::absolute(options.text).lexically_relative(fs::absolute(path.parent_path()));
   const std::vector<std::pair<std::string, std::string>> values = {
-      {"name", stem}, {"Model", model_name(stem)}, {"text", text.string()}};
+      {"name", stem}, {"Model", model_name(stem)}, {"text", in_yaml(text.string())}};
   std::error_code failed;
   if (!path.parent_path().empty()) fs::create_directories(path.parent_path(), failed);
   for (const auto& [file, content] : {std::pair(spec, new_spec), std::pair(run_file, new_run_file)}) {

@@ -29,10 +29,10 @@ void print_table(const Comparison& found, bool colored) {
   fmt::print("{:<{}}  {:<{}}  {:>10}  {:>10}  verdict\n", "value", names, "shape", shapes, "largest", "difference");
   for (const ComparedValue& value : found.values) {
     const char* const wrong = value.nan ? "NaN" : "DIFFERENT";
-    const std::string verdict = value.as_f32  ? "as near as f32"
-                                : value.equal ? "equal"
-                                : colored     ? fmt::format("\x1b[1;31m{}\x1b[0m", wrong)
-                                              : wrong;
+    const std::string verdict = value.as_wider ? "as near as " + found.wider
+                                : value.equal  ? "equal"
+                                : colored      ? fmt::format("\x1b[1;31m{}\x1b[0m", wrong)
+                                               : wrong;
     fmt::print("{:<{}}  {:<{}}  {:>10.3g}  {:>10.2g}  {}\n", value.name, names, shape_text(value), shapes,
                value.largest, value.difference, verdict);
   }
@@ -46,6 +46,7 @@ Comparison merged(Comparison first, const Comparison& second) {
     if (known == first.values.end()) first.values.push_back(value);
     else if (known->equal && !value.equal) *known = value;
   }
+  if (first.wider.empty()) first.wider = second.wider;
   if (first.differing_copies.empty()) {
     first.differing_copies = second.differing_copies;
     first.copies_difference = second.copies_difference;
@@ -97,9 +98,15 @@ std::optional<Compiled> compile_reference(const VerifyOptions& options, std::vec
   return compile(options, wanted, true, precision);
 }
 
-/// What one rank computes where nothing is rounded to fewer bits.
-std::optional<Program> reference_in_f32(const VerifyOptions& options, std::vector<std::string> wanted) {
-  std::optional<Compiled> reference = compile_reference(options, wanted, "f32");
+/// The precision of more bits than the program's; none beyond f64.
+std::string wider_than(const Program& program, const std::string& precision) {
+  return bound_of_narrow(program) > 0 ? "f32" : precision == "f32" ? "f64" : "";
+}
+
+/// What one rank computes in numbers of more bits.
+std::optional<Program> reference_in(const std::string& precision, const VerifyOptions& options,
+                                    std::vector<std::string> wanted) {
+  std::optional<Compiled> reference = compile_reference(options, wanted, precision);
   if (!reference) return std::nullopt;
   return std::move(reference->program);
 }
@@ -131,7 +138,7 @@ int report(const Comparison& found, const std::string& title, const OutputOption
                         {"largest", value.largest},
                         {"difference", value.difference},
                         {"nan", value.nan},
-                        {"as_f32", value.as_f32},
+                        {"as_wider", value.as_wider},
                         {"equal", value.equal}});
     fmt::print(
         "{}\n",
@@ -152,8 +159,8 @@ int report(const Comparison& found, const std::string& title, const OutputOption
       fmt::print(
           "the scale of the loss has skipped a step, whose gradients need not be finite: smaller inputs "
           "(`--scale 0.1`), or more steps until the scale fits (`--steps 10`), show more\n");
-    if (const auto near = std::ranges::count_if(found.values, &ComparedValue::as_f32); near > 0)
-      fmt::print("{} of them as near as f32 is: roundings add up there\n", near);
+    if (const auto near = std::ranges::count_if(found.values, &ComparedValue::as_wider); near > 0)
+      fmt::print("{} of them as near as {} is: roundings add up there\n", near, found.wider);
   }
   return found.equal() ? exit_ok : exit_diagnostics;
 }
@@ -168,12 +175,13 @@ int verify(const VerifyOptions& options) {
     const std::optional<ComparedPrograms> both = compile_both(options, wanted);
     if (!both) return exit_diagnostics;
     Comparison one = compare_programs(both->program, both->reference, options.compare);
-    if (one.exit_code == 0 && !one.equal() && options.compare.bound == 0 && bound_of_narrow(both->program) > 0) {
-      const std::optional<Program> in_f32 = reference_in_f32(options, wanted);
-      if (!in_f32) return exit_diagnostics;
-      CompareOptions beside_f32 = options.compare;
-      beside_f32.any_precision = true;
-      allow_as_f32(one, compare_programs(both->reference, *in_f32, beside_f32));
+    const std::string wider = wider_than(both->program, options.spec.precision);
+    if (one.exit_code == 0 && !one.equal() && options.compare.bound == 0 && !wider.empty()) {
+      const std::optional<Program> in_wider = reference_in(wider, options, wanted);
+      if (!in_wider) return exit_diagnostics;
+      CompareOptions beside_wider = options.compare;
+      beside_wider.any_precision = true;
+      allow_as_wider(one, compare_programs(both->reference, *in_wider, beside_wider), wider);
     }
     found = found ? merged(*found, one) : one;
     if (found->exit_code != 0) break;
@@ -193,9 +201,9 @@ Command verify_command() {
       "value, every gradient, every parameter after the step and the metrics. In f64 unless --precision says "
       "otherwise:\n"
       "differences may be 1e-9 (f32: 1e-5; in bf16: 1/64, in f16 1/512, four times that where ranks add up in it, or "
-      "twice what f32 differs there) of a tensor's\n"
-      "largest number. Adam makes a whole step of a gradient that is zero but for rounding (that of a bias of\n"
-      "keys): in f32 such a parameter may differ by the learning rate, in f64 it does not.\n"
+      "twice what numbers of more bits differ there on one rank: `as near as f32`) of a tensor's largest number. Adam\n"
+      "makes a whole step of a gradient that is zero but for rounding (that of a bias of keys): in f32 such a\n"
+      "parameter may differ by the learning rate, in f64 it does not.\n"
       "Exit code 0: all equal; 1: something differs.",
       {{"meshc verify gpt.mesh", "the spec's default layout"},
        {"meshc verify gpt.mesh --layout both --set batch=4", "another layout, a smaller model"}},

@@ -177,11 +177,12 @@ Comparison compare_programs(const Program& program, const Program& reference, co
   return result;
 }
 
-void allow_as_f32(Comparison& found, const Comparison& reference_in_f32) {
+void allow_as_wider(Comparison& found, const Comparison& reference_in_wider, const std::string& wider) {
+  found.wider = wider;
   for (ComparedValue& value : found.values) {
-    const auto same = std::ranges::find(reference_in_f32.values, value.name, &ComparedValue::name);
-    if (value.equal || value.nan || same == reference_in_f32.values.end() || same->nan) continue;
-    value.equal = value.as_f32 = value.difference <= 2 * same->difference;
+    const auto same = std::ranges::find(reference_in_wider.values, value.name, &ComparedValue::name);
+    if (value.equal || value.nan || same == reference_in_wider.values.end() || same->nan) continue;
+    value.equal = value.as_wider = value.difference <= 2 * same->difference;
   }
 }
 

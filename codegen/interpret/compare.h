@@ -25,7 +25,7 @@ struct ComparedValue {
   double largest = 0;     // the largest finite |b| of the reference
   bool nan = false;       // one of them has a NaN, beside which nothing can be compared
   bool equal = false;     // no NaN, and the difference is within the bound
-  bool as_f32 = false;    // or it is no more than bf16 or f16 itself changes
+  bool as_wider = false;  // or it is no more than the numbers' own few bits change
 };
 
 struct Comparison {
@@ -34,6 +34,7 @@ struct Comparison {
   std::string differing_copies;  // of the program, see InterpretResult
   double copies_difference = 0;
   std::vector<uint64_t> digests;  // of the program, see InterpretRequest
+  std::string wider;              // the precision beside which some are as_wider
   bool equal() const;
 };
 
@@ -61,10 +62,11 @@ struct CompareOptions {
   std::optional<int64_t> other_rank = {};
   bool digest = false;
 };
-/// Where such roundings add up over many layers, two orders of a sum lie farther apart than that, as the narrow type
-/// then does from f32. So what differs counts as equal where the reference, compiled in f32, differs from itself by
-/// half as much or more: two independent roundings do not often differ by more than twice what each does.
-void allow_as_f32(Comparison&, const Comparison& reference_in_f32);
+/// Where roundings add up over many layers, or a small number is divided by another, two orders of a sum lie farther
+/// apart than that, as numbers of these bits then do from wider ones. So what differs counts as equal where the
+/// reference differs from itself, compiled in the `wider` precision, by half as much or more: two independent roundings
+/// do not often differ by more than twice what each does.
+void allow_as_wider(Comparison&, const Comparison& reference_in_wider, const std::string& wider);
 
 Comparison compare_programs(const Program&, const Program& reference, const CompareOptions& = {});
 

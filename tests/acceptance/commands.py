@@ -531,6 +531,18 @@ def check_read_files(report, folder):
         execute(meshc(), "layout", path, "--mesh", "pod=4", "--write", f"{folder}/more.mesh")
     more = open(f"{folder}/more.mesh").read()
     report.true("layout --write: a second answer has another name, and the mesh of the first", more.count("mesh grid {") == 1 and "layout found on" in more and "layout found2 on" in more, more)
+    execute(meshc(), "layout", path, "--mesh", "data=4", "--write", f"{folder}/wide.mesh")
+    report.true("layout --write: a mesh of the spec of another size is not meant", "mesh grid { data: 4 }" in open(f"{folder}/wide.mesh").read())
+    with open(f"{folder}/plain.mesh", "w") as file:
+        file.write("dim row = 2\nmodel Plain {\n  input x : real[row]\n  y = x * 2 + 1\n}\n")
+    said = execute(meshc(), "bench", f"{folder}/plain.mesh", "--steps", 3, timeout=120).stdout
+    report.true("bench of what computes nothing", "where a step goes" in said and "nan" not in said and "lines of the spec" not in said, said)
+    odd = "poems, 1: it's.txt"
+    with open(f"{folder}/{odd}", "w") as file:
+        file.write("The quick brown fox jumps over the lazy dog.\n" * 200)
+    execute(meshc(), "new", "odd", "--text", odd, cwd=folder)
+    done = execute(meshc(), "run", "odd.mesh", "train.steps=1", cwd=folder, code=None, timeout=120)
+    report.true("new: a text of any name", done.returncode == 0 and "step 1/1" in done.stdout, done.stdout + done.stderr)
     report.true("layout --write: and the file can be used", "4 ranks" in execute(meshc(), "plan", path, f"{folder}/more.mesh", "--layout", "found2").stdout)
 
 

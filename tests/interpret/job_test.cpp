@@ -75,11 +75,11 @@ TEST(AsF32, counts_as_equal_what_differs_by_no_more_than_twice_what_f32_does) {
   found.values = {value("near", 0.2, false, false), value("far", 0.21, false, false), value("nan", 0, false, true),
                   value("equal", 0.01, true, false), value("only here", 0.2, false, false)};
   for (const char* name : {"near", "far", "nan", "equal"}) in_f32.values.push_back(value(name, 0.1, false, false));
-  allow_as_f32(found, in_f32);
+  allow_as_wider(found, in_f32, "f32");
   std::vector<std::string> equal, as_f32;
   for (const ComparedValue& one : found.values) {
     if (one.equal) equal.push_back(one.name);
-    if (one.as_f32) as_f32.push_back(one.name);
+    if (one.as_wider) as_f32.push_back(one.name);
   }
   EXPECT_EQ(equal, (std::vector<std::string>{"near", "equal"}));
   EXPECT_EQ(as_f32, std::vector<std::string>{"near"});

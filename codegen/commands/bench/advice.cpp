@@ -94,6 +94,7 @@ class Adviser {
   }
 
   void nothing_twice() {
+    if (planned_.step.flops <= 0) return;
     const double again = 1 - planned_.model_flops / planned_.step.flops;
     found_.push_back({again * (trial_.parts.products + trial_.parts.attention), true,
                       fmt::format("{:.0f} % of the arithmetic is done a second time, to keep less", 100 * again),

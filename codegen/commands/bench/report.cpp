@@ -85,7 +85,7 @@ std::string bench_text(const Benched& found, bool colored) {
   text += in_columns(facts);
   if (most > much_longer * least) text += "steps take unlike times: does the machine do other work besides?\n";
   text += head("where a step goes") + table_of_parts(trial);
-  text += head("lines of the spec that cost rank 0 most");
+  if (!trial.lines.empty()) text += head("lines of the spec that cost rank 0 most");
   std::vector<std::vector<std::string>> lines{{"", "", ""}};
   for (const CostlyLine& line : trial.lines) {
     if (lines.size() > most_lines) break;

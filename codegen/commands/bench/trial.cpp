@@ -111,7 +111,7 @@ void read_summary(const fs::path& path, Trial& trial) {
   trial.bytes = summary["measured"]["bytes_sent_per_step"];
   // Lines have shares of what the rank has done in all steps, waiting left out.
   const double done = trial.parts.computing() + trial.parts.collectives;
-  for (const nlohmann::json& line : summary["lines"]) {
+  for (const nlohmann::json& line : summary.value("lines", nlohmann::json::array())) {  // none of what computes nothing
     const double seconds = line["share"].get<double>() * done;
     trial.lines.push_back({fmt::format("{}:{}", line["file"].get<std::string>(), line["line"].get<int>()), line["text"],
                            seconds, seconds / trial.median()});
