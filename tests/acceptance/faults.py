@@ -12,7 +12,7 @@ import numpy as np
 from common import TOP, Report, json_lines, meshc, scratch, sets
 from common import run as execute
 from network import Network, permitted, without_table
-from processes import alive, children, leftovers, own_memory, rank_of, running_from, wait_until
+from processes import alive, children, described, leftovers, own_memory, rank_of, running_from, wait_until
 from seeing import scalars
 
 SEED = 20261123
@@ -101,7 +101,8 @@ class Bench:
                 job.start = time.monotonic()
                 verdict = job.end(30)
                 # A host that is cut off ends its ranks itself, as late, and clears away what they leave.
-                wait_until(lambda: not running_from(self.folder) and not job.left(), 15)
+                wait_until(lambda: not running_from(self.folder) and not job.left(), 15,
+                           lambda: f"after {verdict[:200]!r}: there are {list(map(described, running_from(self.folder)))}, {job.left()}")
             return job, verdict, [rf"^host 10\.213\.0\.{cut}: "]
         if kind == "disk":
             disk = f"mkdir -p {self.folder}/{name}.disk && mount -t tmpfs -o size={dice.randrange(100, 400)}k none {self.folder}/{name}.disk && exec \"$@\""

@@ -56,13 +56,23 @@ def leftovers():
     return segments | {f"/dev/shm/{name}" for name in os.listdir("/dev/shm")}
 
 
-def wait_until(condition, seconds=20):
-    """Returns when it has once been true: what it asks about may be over a moment later."""
+def wait_until(condition, seconds=20, instead=lambda: ""):
+    """Returns when it has once been true: what it asks about may be over a moment later. `instead` says what there is."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() >= deadline:
-            raise RuntimeError(f"what was waited for did not happen within {seconds} s")
+            raise RuntimeError(f"what was waited for did not happen within {seconds} s {instead()}".rstrip())
         time.sleep(0.005)
+
+
+def described(pid):
+    """What a process is and does: its command, state, and where it waits in the kernel."""
+    try:
+        with open(f"/proc/{pid}/cmdline") as command, open(f"/proc/{pid}/status") as status, open(f"/proc/{pid}/wchan") as place:
+            state = next(line for line in status if line.startswith("State"))
+            return f"{pid} ({command.read().replace(chr(0), ' ').strip()[:120]}): {state.split(None, 1)[1].strip()} in {place.read()}"
+    except OSError:
+        return f"{pid}, gone"
 
 
 def running_from(folder):
