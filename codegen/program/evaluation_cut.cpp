@@ -23,7 +23,7 @@ class Cutter {
     for (const Metric& metric : graph_.metrics) {
       Reach reach{std::vector<bool>(graph_.nodes.size()), {}, true};
       visit(metric.value, reach);
-      cut_.averaged.push_back(!reach.separable || reads_what_it_carries(reach));
+      cut_.averaged.push_back(!reach.separable || reads_another_reduction(reach));
       if (cut_.averaged.back()) spread(metric.value, cut_.batch);
       else take(reach);
     }
@@ -109,13 +109,13 @@ class Cutter {
     for (ValueId input : outer_inputs(id)) spread(input, nodes);
   }
 
-  /// Whether one of the reductions was made with another one, as it was for its batch alone.
-  bool reads_what_it_carries(const Reach& reach) const {
+  /// Whether one of the reductions was made with another one, as it was for its batch alone: a variance, with a mean.
+  bool reads_another_reduction(const Reach& reach) const {
     return std::any_of(reach.carried.begin(), reach.carried.end(), [&](const EvaluationCut::Carried& one) {
       std::set<ValueId> read;
       for (ValueId input : read_for(origin(one.value))) collect_read(input, read);
-      return std::any_of(reach.carried.begin(), reach.carried.end(), [&](const EvaluationCut::Carried& other) {
-        return read.contains(origin(other.value)) && !lowering_.constant(origin(other.value));
+      return std::any_of(read.begin(), read.end(), [&](ValueId other) {
+        return reduction_over_samples(other) && !lowering_.constant(other);
       });
     });
   }

@@ -56,6 +56,9 @@ STATISTICS = """dim batch = 4, wide = 5, kind = 3
   metric lowest   = min[batch](s)
   metric square   = dot[batch](s, s)
   metric together = logsumexp[batch](s)
+  metric spread   = sqrt(mean[batch]((s - mean[batch](s)) ^ 2))
+  metric soft     = sum[batch](softmax[batch](s) * s)
+  metric moments  = mean[batch](s ^ 2) - mean[batch](s) ^ 2
   minimize loss with sgd(lr: 0)
 }
 mesh line { all: 2 }
@@ -228,9 +231,12 @@ log: {{ jsonl: {folder}/normed.jsonl }}
     for size in sizes:
         s, chosen = normed(a, mean, var).sum(1)[:size], b[:size] == 1
         expected = {"loss": (s**2).mean(), "root": np.sqrt((s**2).mean()), "chosen": s[chosen].sum() / max(1, chosen.sum()), "share": chosen.mean(),
-                    "highest": s.max(), "lowest": s.min(), "square": (s**2).sum()}
+                    "highest": s.max(), "lowest": s.min(), "square": (s**2).sum(), "moments": (s**2).mean() - s.mean() ** 2}
         if size % 4 == 0:  # a metric that mixes samples otherwise is an average over batches
-            expected["together"] = np.mean([np.log(np.exp(s[at:at + 4]).sum()) for at in range(0, size, 4)])
+            parts = s.reshape(-1, 4)
+            weights = np.exp(parts - parts.max(1, keepdims=True))
+            expected |= {"together": np.mean(np.log(np.exp(parts).sum(1))), "spread": parts.std(1).mean(),
+                         "soft": ((weights * parts).sum(1) / weights.sum(1)).mean()}
         for layout in built:
             execute(meshc(), "run", spec, run_file, "--layout", layout, f"validation.a.to={size}", f"validation.b.to={size}")
             line = [line for line in json_lines(f"{folder}/normed.jsonl") if "validation" in line][-1]
