@@ -187,6 +187,7 @@ class ByMicroBatches {
                                  : kind == SampleKind::max ? MapFunction::maximum
                                                            : MapFunction::minimum;
     const ValueId leaving = inside.map(together, {entering, sum});
+    for (const ValueId one : {initial, leaving}) graph_.value(one).type.index_of = type.index_of;
     const ValueId total = outside.argument(type, graph_.root(), turns.node, name);
     turns.op.carries.push_back({initial, entering, leaving, total});
     return total;
