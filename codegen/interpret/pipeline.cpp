@@ -66,6 +66,8 @@ Task bind_pipeline(Binding& binding, const ForStep& loop) {
     for (const meshrt::StageWork work : works_of(action.kind))
       std::ranges::copy(tasks, std::back_inserter(bound->tasks[{work, action.keeps}]));
   }
+  // Where nothing is computed again, the F that keeps is as any other.
+  bound->tasks.try_emplace({meshrt::StageWork::forward, true}, bound->tasks[{meshrt::StageWork::forward, false}]);
   int64_t& turn = binding.turns[loop.loop.index];
   int64_t* const stage = loop.order->stage ? &binding.turns[loop.order->stage.index] : nullptr;
   return [bound, &turn, stage] {

@@ -232,7 +232,9 @@ void Placer::loop(NodeId id) {
     const ValueId made = carry.initial;
     const Placement comes = begins;
     // What micro-batches give that does not add up, as an extreme, lies at the stage that makes it.
-    begins.at = must_lie(stages_.is_pipeline(op) ? graph_.value(carry.leaving).producer : id);
+    const std::vector<Where> at = must_lie(stages_.is_pipeline(op) ? graph_.value(carry.leaving).producer : id);
+    for (const Where& where : at) begins = without_axes(begins, {where.axis});
+    begins.at = at;
     Placement lies = begins, ends = begins;
     if (stages_.is_divided(op)) {  // it goes from stage to stage
       begins.at = {stages_.end(op, false)};
