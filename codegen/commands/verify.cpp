@@ -93,6 +93,7 @@ std::optional<Compiled> compile_reference(const VerifyOptions& options, std::vec
   if (!reference) return std::nullopt;
   const std::optional<Objective>& objective = reference->sharded().graph.objective;
   if (!objective) return reference;
+  if (std::ranges::all_of(objective->parameters, &Objective::Parameter::frozen)) return reference;
   wanted.emplace_back("grad(**)");
   if (objective->values.contains("clip")) wanted.emplace_back(norm_name);
   return compile(options, wanted, true, precision);
