@@ -114,9 +114,8 @@ class Cutter {
     return std::any_of(reach.carried.begin(), reach.carried.end(), [&](const EvaluationCut::Carried& one) {
       std::set<ValueId> read;
       for (ValueId input : read_for(origin(one.value))) collect_read(input, read);
-      return std::any_of(read.begin(), read.end(), [&](ValueId other) {
-        return reduction_over_samples(other) && !lowering_.constant(other);
-      });
+      return std::any_of(read.begin(), read.end(),
+                         [&](ValueId other) { return reduction_over_samples(other) && !lowering_.constant(other); });
     });
   }
 
