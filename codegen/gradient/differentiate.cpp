@@ -181,6 +181,31 @@ class Differentiator {
     return outside;
   }
 
+  /// What that which has a gradient behind the loop is made of, in turns before the last one too.
+  std::set<ValueId> read_for_gradients(const LoopOp& loop, const std::map<ValueId, ValueId>& d) const {
+    std::vector<ValueId> work;
+    for (const auto& [value, gradient] : d)
+      if (gradient)
+        for (const ValueId of : sources_of_result(loop, value)) work.push_back(of);
+    std::set<ValueId> read;
+    while (!work.empty()) {
+      const ValueId value = work.back();
+      work.pop_back();
+      if (!read.insert(value).second) continue;
+      const std::vector<ValueId> sources = sources_of(graph_, value);
+      work.insert(work.end(), sources.begin(), sources.end());
+    }
+    return read;
+  }
+  /// What the last turn leaves as a result of the loop, or each turn.
+  static std::vector<ValueId> sources_of_result(const LoopOp& loop, ValueId result) {
+    for (const auto& carry : loop.carries)
+      if (carry.result == result) return {carry.leaving};
+    for (const auto& collect : loop.collects)
+      if (collect.stacked == result) return {collect.turn};
+    return {};
+  }
+
   void loop_backward(GraphBuilder& build, NodeId forward_id, const LoopOp& forward, std::map<ValueId, ValueId>& d) {
     const Span span = build.span;
     const std::string scope = build.scope, call = build.call;
@@ -189,15 +214,17 @@ class Differentiator {
     back.reverse = !forward.reverse;
     // Initial values are made before the loop node so that they stand before it.
     std::vector<size_t> active;
+    const std::set<ValueId> read = read_for_gradients(forward, d);
     for (size_t i = 0; i < forward.carries.size(); ++i) {
       const auto& c = forward.carries[i];
-      if (!needs(c.entering)) continue;
-      active.push_back(i);
       const auto found = d.find(c.result);
-      back.carries.push_back(
-          {found != d.end() && found->second ? found->second : zeros(build, gradient_type(c.result)), {}, {}, {}});
+      const bool has_gradient = found != d.end() && found->second;
+      if (!needs(c.entering) || (!has_gradient && !read.contains(c.entering))) continue;
+      active.push_back(i);
+      back.carries.push_back({has_gradient ? found->second : zeros(build, gradient_type(c.result)), {}, {}, {}});
     }
-    const std::vector<ValueId> shared = captured(forward);
+    std::vector<ValueId> shared = captured(forward);
+    std::erase_if(shared, [&](ValueId value) { return !read.contains(value); });
     for (ValueId v : shared) back.carries.push_back({zeros(build, gradient_type(v)), {}, {}, {}});
 
     std::map<ValueId, ValueId> stacks;  // gradients of what was collected, the loop's dim first
@@ -245,7 +272,7 @@ class Differentiator {
           found != d_inside.end() && found->second ? inside.add(carry.entering, found->second) : carry.entering;
     }
     for (const auto& s : forward.slices) {
-      if (!needs(s.turn)) continue;
+      if (!needs(s.turn) || !read.contains(s.turn)) continue;
       const ValueId turn = gradient_of(s.turn);
       // Gradients of stacked parameters: a turn each, in the stacked value's own order of dims.
       graph_.values.push_back({gradient_type(s.stacked), id, build.body, {}});
