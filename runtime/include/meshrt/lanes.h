@@ -60,11 +60,14 @@ MESHRT_INLINE T combine(const T* x) {
   if constexpr (count == 1) {
     return *x;
   } else {
-    constexpr int half = count / 2;
-    typedef T Vector __attribute__((vector_size(half * sizeof(T)), aligned(sizeof(T)), may_alias));
-    const Vector joined =
-        join_vectors<reduce>(*reinterpret_cast<const Vector*>(x), *reinterpret_cast<const Vector*>(x + half));
-    return combine<reduce, half>(reinterpret_cast<const T*>(&joined));
+    constexpr int half = count / 2, width = std::min(half, vector_bytes / static_cast<int>(sizeof(T)));
+    typedef T Vector __attribute__((vector_size(width * sizeof(T)), aligned(sizeof(T)), may_alias));
+    alignas(64) T joined[half];
+#pragma GCC unroll 16
+    for (int i = 0; i < half; i += width)
+      *reinterpret_cast<Vector*>(joined + i) =
+          join_vectors<reduce>(*reinterpret_cast<const Vector*>(x + i), *reinterpret_cast<const Vector*>(x + half + i));
+    return combine<reduce, half>(joined);
   }
 }
 
