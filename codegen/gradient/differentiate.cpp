@@ -184,9 +184,10 @@ class Differentiator {
   /// What that which has a gradient behind the loop is made of, in turns before the last one too.
   std::set<ValueId> read_for_gradients(const LoopOp& loop, const std::map<ValueId, ValueId>& d) const {
     std::vector<ValueId> work;
-    for (const auto& [value, gradient] : d)
-      if (gradient)
-        for (const ValueId of : sources_of_result(loop, value)) work.push_back(of);
+    for (const auto& carry : loop.carries)
+      if (gradient_in(d, carry.result)) work.push_back(carry.leaving);
+    for (const auto& collect : loop.collects)
+      if (gradient_in(d, collect.stacked)) work.push_back(collect.turn);
     std::set<ValueId> read;
     while (!work.empty()) {
       const ValueId value = work.back();
@@ -197,13 +198,10 @@ class Differentiator {
     }
     return read;
   }
-  /// What the last turn leaves as a result of the loop, or each turn.
-  static std::vector<ValueId> sources_of_result(const LoopOp& loop, ValueId result) {
-    for (const auto& carry : loop.carries)
-      if (carry.result == result) return {carry.leaving};
-    for (const auto& collect : loop.collects)
-      if (collect.stacked == result) return {collect.turn};
-    return {};
+  /// The gradient of a value, where it has one.
+  static ValueId gradient_in(const std::map<ValueId, ValueId>& d, ValueId of) {
+    const auto found = d.find(of);
+    return found == d.end() ? ValueId{} : found->second;
   }
 
   void loop_backward(GraphBuilder& build, NodeId forward_id, const LoopOp& forward, std::map<ValueId, ValueId>& d) {
@@ -217,11 +215,10 @@ class Differentiator {
     const std::set<ValueId> read = read_for_gradients(forward, d);
     for (size_t i = 0; i < forward.carries.size(); ++i) {
       const auto& c = forward.carries[i];
-      const auto found = d.find(c.result);
-      const bool has_gradient = found != d.end() && found->second;
-      if (!needs(c.entering) || (!has_gradient && !read.contains(c.entering))) continue;
+      const ValueId gradient = gradient_in(d, c.result);
+      if (!needs(c.entering) || (!gradient && !read.contains(c.entering))) continue;
       active.push_back(i);
-      back.carries.push_back({has_gradient ? found->second : zeros(build, gradient_type(c.result)), {}, {}, {}});
+      back.carries.push_back({gradient ? gradient : zeros(build, gradient_type(c.result)), {}, {}, {}});
     }
     std::vector<ValueId> shared = captured(forward);
     std::erase_if(shared, [&](ValueId value) { return !read.contains(value); });
@@ -229,8 +226,8 @@ class Differentiator {
 
     std::map<ValueId, ValueId> stacks;  // gradients of what was collected, the loop's dim first
     for (const auto& c : forward.collects)
-      if (const auto found = d.find(c.stacked); found != d.end() && found->second && needs(c.turn))
-        stacks[c.stacked] = build.in_order(found->second, graph_.type(c.stacked).dims);
+      if (const ValueId gradient = gradient_in(d, c.stacked); gradient && needs(c.turn))
+        stacks[c.stacked] = build.in_order(gradient, graph_.type(c.stacked).dims);
 
     const NodeId id{static_cast<uint32_t>(graph_.nodes.size())};
     graph_.nodes.push_back({LoopOp{}, {}, {}, build.body, Part::input_gradient, span, scope, build.region, call});

@@ -172,9 +172,8 @@ ValueId Placer::materialise_at(ValueId id, const Placement& to) {
 /// and the value is smaller. What their operand must be for that; nothing where the movement cannot happen there.
 std::optional<Placement> Placer::before_view(ValueId id, const Placement& to) {
   const Node& node = graph_.node(graph_.value(id).producer);
-  if (to.has_margins() && !is_rename(node.op)) return {};
+  if (node.inputs.empty() || (to.has_margins() && !is_rename(node.op))) return {};
   std::optional<Placement> from = mesh::before_view(graph_, layout_.mesh, node, to);
-  if (node.inputs.empty()) return {};
   if (!from && (is_spread(node.op) || widens(graph_, node))) from = operand_placement(graph_, node, 0, to);
   if (!from || is_free(node.inputs[0])) return {};
   const Placement& now = placement(home(node.inputs[0]));
