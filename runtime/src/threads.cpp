@@ -47,15 +47,22 @@ void keep_to(int cpu) {
 /// One call of run at a time: its number wakes the helpers, each of which takes pieces until there are none and then
 /// says so.
 struct Threads::Shared {
+  /// Those that a thread begins with, in a line of the cache of their own.
+  struct alignas(64) OwnPieces {
+    std::atomic<int64_t> next = 0;  // the first that nobody has taken
+    int64_t end = 0;
+  };
+
   std::atomic<uint32_t> call = 0;    // its number; an odd one ends the helpers
-  std::atomic<int64_t> next = 0;     // the first piece that nobody has taken
   std::atomic<int32_t> working = 0;  // helpers that have not said so yet
-  int64_t pieces = 0;
+  std::vector<OwnPieces> pieces;     // of each thread
   const std::function<void(int64_t)>* piece = nullptr;
   std::mutex mutex;
   std::exception_ptr failure;  // the first
   std::vector<std::thread> helpers;
   std::chrono::microseconds spin;
+
+  explicit Shared(size_t count) : pieces(count) {}
 
   /// Returns when the number is another one, or has been the same for so long that who waits may as well sleep.
   template <class Number>
@@ -67,23 +74,38 @@ struct Threads::Shared {
     while (!seen(changed, looks_a_clock) && std::chrono::steady_clock::now() < end) {}
   }
 
-  void take() {
-    try {
-      for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < pieces;) (*piece)(i);
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (!failure) failure = std::current_exception();
-      next.store(pieces, std::memory_order_relaxed);
+  /// Stretches of one length. Those of a thread are the same in every call of so many: what it has written, and the
+  /// next call reads at the same place, is still in the caches of its core.
+  void deal(int64_t count) {
+    const auto threads = static_cast<int64_t>(pieces.size());
+    for (int64_t begin = 0, t = 0; t < threads; ++t) {
+      OwnPieces& own = pieces[static_cast<size_t>(t)];
+      own.next.store(begin, std::memory_order_relaxed);
+      own.end = begin = (count * (t + 1) + threads - 1) / threads;
     }
   }
 
-  void help() {
+  /// The thread's own pieces, then what the others have left.
+  void take(size_t thread) {
+    try {
+      for (size_t i = 0; i < pieces.size(); ++i) {
+        OwnPieces& from = pieces[(thread + i) % pieces.size()];
+        for (int64_t p; (p = from.next.fetch_add(1, std::memory_order_relaxed)) < from.end;) (*piece)(p);
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!failure) failure = std::current_exception();
+      for (OwnPieces& all : pieces) all.next.store(all.end, std::memory_order_relaxed);
+    }
+  }
+
+  void help(size_t thread) {
     for (uint32_t last = 0;;) {
       look(call, last);
       call.wait(last, std::memory_order_acquire);
       last = call.load(std::memory_order_acquire);
       if (last % 2 != 0) return;
-      take();
+      take(thread);
       if (working.fetch_sub(1, std::memory_order_acq_rel) == 1) working.notify_one();
     }
   }
@@ -99,14 +121,15 @@ struct Threads::Shared {
   }
 };
 
-Threads::Threads(int count, std::chrono::microseconds spin) : shared_(std::make_unique<Shared>()) {
+Threads::Threads(int count, std::chrono::microseconds spin)
+    : shared_(std::make_unique<Shared>(static_cast<size_t>(count))) {
   shared_->spin = spin;
   const std::vector<int> cpus = own_cpus(count);
   try {
     for (int i = 1; i < count; ++i)
-      shared_->helpers.emplace_back([shared = shared_.get(), cpu = cpus.empty() ? -1 : cpus[static_cast<size_t>(i)]] {
-        if (cpu >= 0) keep_to(cpu);
-        shared->help();
+      shared_->helpers.emplace_back([shared = shared_.get(), thread = static_cast<size_t>(i), cpus] {
+        if (!cpus.empty()) keep_to(cpus[thread]);
+        shared->help(thread);
       });
   } catch (const std::system_error& error) {
     const size_t started = shared_->helpers.size() + 1;
@@ -130,13 +153,12 @@ Threads* Threads::mine() { return threads; }
 
 void Threads::run(int64_t pieces, const std::function<void(int64_t)>& piece) {
   Shared& shared = *shared_;
-  shared.pieces = pieces;
   shared.piece = &piece;
-  shared.next.store(0, std::memory_order_relaxed);
+  shared.deal(pieces);
   shared.working.store(static_cast<int32_t>(shared.helpers.size()), std::memory_order_relaxed);
   shared.begin_call(2);
   threads = nullptr;  // a piece is alone
-  shared.take();
+  shared.take(0);
   threads = this;
   for (int32_t left; (left = shared.working.load(std::memory_order_acquire)) != 0;) {
     shared.look(shared.working, left);

@@ -30,6 +30,7 @@ class Case:
     `way`."""
     precision, spec_folder, params, steps, ways, way = "f32", HERE, ", params: weights.safetensors", STEPS, [], None
     variables = {}  # of the peer
+    threads = 1  # of a rank
 
     def __init__(self, folder, python, ranks):
         self.folder, self.python, self.ranks = f"{folder}/{type(self).__name__}-{ranks}", python, ranks
@@ -42,7 +43,7 @@ class Case:
 
     def ours(self):
         """(losses, median ms of a step, what it went to)"""
-        run(f"{self.folder}/program/{self.spec}", "-n", self.ranks, f"{self.folder}/run.yaml")
+        run(f"{self.folder}/program/{self.spec}", "-n", self.ranks, "--threads-per-rank", self.threads, f"{self.folder}/run.yaml")
         with open(f"{self.folder}/ours.jsonl") as lines:
             steps = [json.loads(line) for line in lines]
         steps = [s for s in steps if "loss" in s]
@@ -84,6 +85,11 @@ class Gpt(Case):
 
     def peer(self, steps):
         return [f"{HERE}/peers/torch_gpt2.py", "train", f"{self.folder}/weights.safetensors", f"{self.folder}/tokens.bin", steps, self.ranks, self.batch, self.way]
+
+
+class ThreadedGpt(Gpt):
+    """The same work on one rank of two threads."""
+    sequences, threads = 2 * Gpt.sequences, 2
 
 
 class LargeGpt(Gpt):

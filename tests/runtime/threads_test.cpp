@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
@@ -45,6 +46,24 @@ TEST(Threads, WorkAtTheSameTime) {
     while (arrived < 3) std::this_thread::yield();
   });
   EXPECT_EQ(arrived, 3);
+}
+
+TEST(Threads, BeginWithTheSamePiecesInEveryCall) {
+  constexpr int64_t count = 3;
+  Threads threads(count);
+  std::array<std::thread::id, count> first;
+  for (int round = 0; round < 100; ++round) {
+    std::array<std::thread::id, count> by;
+    std::atomic<int64_t> arrived = 0;
+    threads.run(count, [&](int64_t i) {  // nobody is free to take the piece of another one
+      by[static_cast<size_t>(i)] = std::this_thread::get_id();
+      ++arrived;
+      while (arrived < count) std::this_thread::yield();
+    });
+    if (round == 0) first = by;
+    EXPECT_EQ(by, first);
+  }
+  EXPECT_EQ(first[0], std::this_thread::get_id());
 }
 
 TEST(Threads, ThrowWhatAPieceThrowsAndGoOn) {

@@ -24,8 +24,9 @@ class Threads {
   Threads& operator=(const Threads&) = delete;
 
   int count() const;
-  /// piece(i) for each i below `pieces`, once, by whichever thread is free; returns when all are done. Throws what a
-  /// piece has thrown first. A piece that cuts its own work into pieces does these alone.
+  /// piece(i) for each i below `pieces`, once; returns when all are done. Each thread begins with its share of them,
+  /// the same in every call of so many, and then takes what others have left. Throws what a piece has thrown first. A
+  /// piece that cuts its own work into pieces does these alone.
   void run(int64_t pieces, const std::function<void(int64_t)>& piece);
 
   /// Those that compute for the calling thread; null: it is alone.

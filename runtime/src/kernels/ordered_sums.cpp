@@ -30,16 +30,18 @@ int64_t wait_for(const std::atomic<int64_t>& next, int64_t block) {
 void detail::in_order(Threads& threads, int64_t blocks, int64_t bytes,
                       const std::function<void(int64_t, void*)>& compute,
                       const std::function<void(int64_t, void*)>& finish) {
-  std::atomic<int64_t> next = 0;
-  threads.run(blocks, [&](int64_t block) {
+  std::atomic<int64_t> taken = 0, next = 0;
+  threads.run(threads.count(), [&](int64_t) {
     try {
-      void* const memory = Scratch::mine().bytes(ordered_sums_scratch, static_cast<size_t>(bytes));
-      compute(block, memory);
-      if (wait_for(next, block) == failed) return;
-      finish(block, memory);
-      int64_t now = block;  // unless one has failed meanwhile
-      next.compare_exchange_strong(now, block + 1, std::memory_order_acq_rel);
-      next.notify_all();
+      for (int64_t block; (block = taken.fetch_add(1, std::memory_order_relaxed)) < blocks;) {
+        void* const memory = Scratch::mine().bytes(ordered_sums_scratch, static_cast<size_t>(bytes));
+        compute(block, memory);
+        if (wait_for(next, block) == failed) return;
+        finish(block, memory);
+        int64_t now = block;  // unless one has failed meanwhile
+        next.compare_exchange_strong(now, block + 1, std::memory_order_acq_rel);
+        next.notify_all();
+      }
     } catch (...) {
       next.store(failed, std::memory_order_release);
       next.notify_all();
