@@ -3,7 +3,6 @@ checkpoint and exit code 75, and requeued it goes on to the curve of a run that 
 import contextlib
 import glob
 import os
-import re
 import shutil
 import socket
 import subprocess
@@ -140,7 +139,9 @@ def run(small):
             np.random.default_rng(SEED).integers(0, GPT["vocab"], 8 * 16 * 40 + 1).astype(np.uint16).tofile(f"{folder}/tokens.bin")
             with open(f"{folder}/run.yaml", "w") as file:
                 file.write("data: { token: {file: tokens.bin, type: u16, window: seq}, target: {of: token, shift: 1} }\n")
-            execute(meshc(), "build", f"{TOP}/specs/gpt.mesh", "--mesh", "data=2", *sets(**GPT), "--precision", "f64", "-o", f"{folder}/two")
+            with open(f"{TOP}/specs/gpt.mesh") as spec, open(f"{folder}/gpt.mesh", "w") as own:  # a rate that does not depend on when a run ends
+                own.write(spec.read().replace("warmup: 100)", "warmup: 100, steps: 2000)"))
+            execute(meshc(), "build", f"{folder}/gpt.mesh", "--mesh", "data=2", *sets(**GPT), "--precision", "f64", "-o", f"{folder}/two")
             program, *rest = arguments(folder, "here", steps)
             execute(program, "-n", 2, *rest)
             here = losses(f"{folder}/here.jsonl")
@@ -171,26 +172,27 @@ def follows_page(report, slurm, folder):
                 "".join(open(one).read()[-600:] for one in glob.glob(f"{folder}/page/*.out")))
 
 
-def steps_of(program, run_file, seconds):
-    """How many steps two ranks take about so many seconds for: the second half of a run is timed, which starting has no part in."""
-    done = execute(program, "-n", 2, run_file, "train.steps=2000", "log.every=1000").stdout
-    return int(seconds * 1000 / float(re.findall(r"([\d.]+) ms/step", done)[1]))
-
-
 def requeues(report, slurm, folder, small):
     """A batch job as `meshc slurm` writes it, stopped by --signal (which Slurm looks at every 30 seconds; where there is no time, sent by scancel the
-    same way), and requeued by itself."""
-    steps, log = max(4000, steps_of(f"{folder}/two/gpt", f"{folder}/run.yaml", 15 if small else 45)), f"{folder}/queued.jsonl"
-    program = [f"{folder}/two/gpt", f"{folder}/run.yaml", f"train.steps={steps}", "log.every=1", f"checkpoint.dir={folder}/ckpt", "checkpoint.keep=2"]
-    execute(program[0], "-n", 2, *program[1:4], f"log.jsonl={folder}/straight.jsonl")
+    same way), and requeued by itself. It trains for ever until it is stopped, however long a signal takes on a busy machine, and then goes on for some steps."""
+    log, lasting, more = f"{folder}/queued.jsonl", 10_000_000, 2000
+    program = [f"{folder}/two/gpt", f"{folder}/run.yaml", "log.every=1", f"checkpoint.dir={folder}/ckpt", "checkpoint.keep=2"]
+
+    def write_steps(count):
+        with open(f"{folder}/steps", "w") as file:
+            file.write(str(count))
+
+    def attempt(number):
+        return f"{folder}/attempt-{number}.jsonl"
+
+    write_steps(lasting)
     with open(f"{folder}/job.sh", "w") as file:
-        file.write(f"#!/bin/sh\nsrun --mpi=pmix {' '.join(program)} log.jsonl={folder}/attempt-${{SLURM_RESTART_COUNT:-0}}.jsonl\ncode=$?\n"
+        file.write(f"#!/bin/sh\nsrun --mpi=pmix {' '.join(program)} train.steps=$(cat {folder}/steps) log.jsonl={attempt('${SLURM_RESTART_COUNT:-0}')}\ncode=$?\n"
                    f"echo $code >>{folder}/codes\n[ $code -ne 75 ] || scontrol requeue $SLURM_JOB_ID\n")
     signal = [] if small else ["--time=1", "--signal=USR1@57"]
     job = slurm.run("sbatch", "--parsable", "-n", 2, *signal, "--requeue", "--open-mode=append", f"--output={folder}/job.out", f"{folder}/job.sh").stdout.strip()
+    slurm.wait(lambda: os.path.exists(attempt(0)) and os.path.getsize(attempt(0)) > 20000, "the batch job does not train")
     if small:
-        first = f"{folder}/attempt-0.jsonl"
-        slurm.wait(lambda: os.path.exists(first) and os.path.getsize(first) > 20000, "the batch job does not train")
         slurm.run("scancel", "--signal=USR1", job)
 
     def codes():
@@ -205,15 +207,18 @@ def requeues(report, slurm, folder, small):
         # Slurm lets a requeued job wait for two minutes, until its old credential has expired. A new one counts as revoked with the old one if
         # it is made in the same second.
         if len(codes()) > moved_on and slurm.run("squeue", "-h", "-j", job, "-o", "%T", code=None).stdout.strip() == "PENDING":
+            write_steps(max(line["step"] for line in json_lines(attempt(moved_on)) if "loss" in line) + more)
             moved_on = len(codes())
             time.sleep(3)
             slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now", code=None)
     with open(f"{folder}/job.out") as file:
         said = file.read()
     with open(log, "w") as all_attempts:
-        for attempt in range(len(codes())):
-            with open(f"{folder}/attempt-{attempt}.jsonl") as one:
+        for number in range(len(codes())):
+            with open(attempt(number)) as one:
                 all_attempts.write(one.read())
     report.true(f"{'scancel --signal' if small else '--signal'} ends the job with a checkpoint and code 75; requeued it ends with 0", len(codes()) >= 2 and codes() == ["75"] * (len(codes()) - 1) + ["0"],
                 f"{codes()} {'' if len(codes()) >= 2 else said[-600:]}")
-    report.true("and its curve is that of a run that nothing stopped, bit by bit", losses(log) == losses(f"{folder}/straight.jsonl"), f"{len(losses(log))} steps, {len(codes())} starts")
+    here = losses(log)
+    execute(program[0], "-n", 2, *program[1:3], f"train.steps={len(here)}", f"log.jsonl={folder}/straight.jsonl")
+    report.true("and its curve is that of a run that nothing stopped, bit by bit", here == losses(f"{folder}/straight.jsonl"), f"{len(here)} steps, {len(codes())} starts")
