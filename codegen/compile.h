@@ -36,6 +36,7 @@ struct CompileRequest {
   std::string machine_file;                // empty: the generic machine
   std::vector<std::string> wanted;         // names that fetch and verify ask for; "grad(PATH)" too
   std::vector<std::string> watch;          // entries of `log.watch`; one that names nothing: throws Unwatchable
+  std::string schedule;                    // a name, in place of the schedule that the layout's pipeline has
   std::optional<int64_t> memory;           // --memory: bytes that a rank may take
   double search_seconds = 10;              // that a search for what `auto` stands for may take, about
   bool past_limits = false;                // gives the result although the layout's budget is broken

@@ -125,7 +125,7 @@ int show_of_spec(const ScheduleOptions& options) {
   const SpecSchedule found(compiled->sharded());
   if (!options.svg.empty()) write_file(options.svg, draw_svg(found.in_microseconds(), found.title()));
   if (!options.trace.empty()) write_file(options.trace, chrome_trace(found.in_microseconds(), 1));
-  if (options.compare) fmt::print("{}", compare_schedules(found.sharded, options.output.json));
+  if (options.compare) fmt::print("{}", compare_schedules(session, *compiled, options.output.json));
   else if (options.csv) fmt::print("{}", to_csv(found.sharded.layout.pipeline.lists));
   else if (options.output.json) fmt::print("{}", found.json());
   else fmt::print("{}", found.text(options.output.colored(1)));

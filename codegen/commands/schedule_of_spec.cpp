@@ -10,7 +10,6 @@
 #include "codegen/commands/plan_report.h"
 #include "codegen/commands/schedule_picture.h"
 #include "codegen/commands/table.h"
-#include "codegen/schedule/lower_schedule.h"
 #include "codegen/schedule/named_schedules.h"
 #include "meshrt/log.h"
 
@@ -29,44 +28,35 @@ PlannedPipeline planned_or_throw(const ShardedGraph& sharded) {
       sharded.layout.name));
 }
 
-/// The turns of each of so many stages as the layout would cut them.
-std::vector<int32_t> cut_into(const ShardedGraph& sharded, const PipelineCosts& costs,
-                              const PipelineSchedule& schedule) {
-  const Pipeline& pipeline = sharded.layout.pipeline;
-  if (schedule.stages == pipeline.lists.stages) return pipeline.cut;
-  if (pipeline.cut_by_time)
-    if (const Partitioned found = cut_evenly_in_time(model_of(costs, schedule, {}, pipeline));
-        const auto* cut = std::get_if<Partition>(&found))
-      return cut->sizes;
-  return even_cut(pipeline.turns(), schedule.stages, pipeline.first_alone, pipeline.last_alone);
-}
-
+/// Of one compilation.
 struct Compared {
   const NamedSchedule* named;
-  int32_t chunks;
-  std::vector<int32_t> sizes;
   PlannedPipeline planned;
-  int64_t bytes;  // of the rank that needs most: what it holds, and what it keeps of micro-batches under way
+  std::vector<int32_t> cut;
+  size_t chunks;
+  int64_t bytes;  // of the rank that uses most
+
+  Compared(const NamedSchedule* schedule, const Compiled& of)
+      : named(schedule),
+        planned(planned_or_throw(of.sharded())),
+        cut(of.sharded().layout.pipeline.cut),
+        chunks(cut.size() / planned.ranks.size()),
+        bytes(of.program.memory.peak()) {}
 };
 
-std::vector<Compared> compared(const ShardedGraph& sharded) {
-  const PipelineCosts costs = planned_or_throw(sharded).costs;
-  const PipelineSchedule& own = sharded.layout.pipeline.lists;
+/// Of the own schedule the layout may say how many chunks there are. Others need more stages than there are turns.
+std::vector<Compared> compared(Session& session, const Compiled& own) {
   std::vector<Compared> all;
   for (const NamedSchedule& named : named_schedules()) {
-    const auto ranks = static_cast<int32_t>(own.ranks.size());
-    const bool is_own = named.name == sharded.layout.pipeline.schedule;
-    const int32_t chunks = is_own ? own.stages / ranks : named.chunks;
-    const Pipeline& pipeline = sharded.layout.pipeline;
-    const int32_t alone = (pipeline.first_alone ? 1 : 0) + (pipeline.last_alone ? 1 : 0);
-    if (ranks * chunks - alone > pipeline.turns()) continue;
-    PipelineSchedule passes = named.make({ranks, own.micro_batches, chunks});
-    if (pipeline.split_backward) passes = with_split_backwards(std::move(passes));
-    const PipelineSchedule schedule = with_recompute(std::move(passes), pipeline.remat);
-    const std::vector<int32_t> sizes = cut_into(sharded, costs, schedule);
-    Compared one{&named, chunks, sizes, planned_pipeline(costs, schedule, sizes, pipeline.waiting), 0};
-    for (const PlannedRank& rank : one.planned.ranks) one.bytes = std::max(one.bytes, rank.work.held + rank.kept);
-    all.push_back(std::move(one));
+    if (named.name == own.sharded().layout.pipeline.schedule) {
+      all.emplace_back(&named, own);
+      continue;
+    }
+    CompileRequest request = session.request;
+    request.schedule = named.name;
+    request.past_limits = request.on_trial = true;
+    DiagnosticSink heard;  // of the layout itself they are said
+    if (const auto other = compile(request, session.sources, heard)) all.emplace_back(&named, *other);
   }
   return all;
 }
@@ -106,24 +96,25 @@ Simulation SpecSchedule::in_microseconds() const {
   return run;
 }
 
-std::string compare_schedules(const ShardedGraph& sharded, bool as_json) {
+std::string compare_schedules(Session& session, const Compiled& own, bool as_json) {
+  planned_or_throw(own.sharded());
   std::vector<std::vector<std::string>> rows{{"schedule", "cut", "time", "idle", "in flight", "memory", ""}};
   Json json = Json::array();
-  for (const Compared& one : compared(sharded)) {
+  for (const Compared& one : compared(session, own)) {
     const PlannedPipeline& planned = one.planned;
     const int32_t most = std::ranges::max(planned.run.peak_in_flight);
-    const bool own = one.named->name == sharded.layout.pipeline.schedule;
+    const bool is_own = one.named->name == own.sharded().layout.pipeline.schedule;
     json.push_back({{"schedule", one.named->name},
                     {"chunks", one.chunks},
-                    {"cut", one.sizes},
+                    {"cut", one.cut},
                     {"seconds", planned.run.makespan},
                     {"idle_share", planned.idle_share()},
                     {"in_flight", most},
                     {"bytes", one.bytes}});
     rows.push_back({one.chunks == 1 ? one.named->name : fmt::format("{}, {} chunks", one.named->name, one.chunks),
-                    cut_text(one.sizes), time_text(planned.run.makespan),
+                    cut_text(one.cut), time_text(planned.run.makespan),
                     fmt::format("{:.1f} %", 100 * planned.idle_share()), std::to_string(most),
-                    meshrt::bytes_text(one.bytes), own ? "the layout's" : ""});
+                    meshrt::bytes_text(one.bytes), is_own ? "the layout's" : ""});
   }
   return as_json ? Json{{"schema", 1}, {"schedules", json}}.dump(2) + "\n" : in_columns(rows);
 }

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "codegen/commands/session.h"
+#include "codegen/compile.h"
 #include "codegen/layout/predict_pipeline.h"
 
 namespace mesh {
@@ -26,8 +28,8 @@ struct SpecSchedule {
   Simulation in_microseconds() const;
 };
 
-/// A row for each named schedule that the turns suffice for: time, idle time, memory, and whether a layout may ask for
-/// it.
-std::string compare_schedules(const ShardedGraph&, bool as_json);
+/// A row for each named schedule that the turns suffice for, of the spec compiled under it: time, idle time, and the
+/// memory of a rank as `meshc plan` says it. UsageError where the layout has no pipeline.
+std::string compare_schedules(Session&, const Compiled& own, bool as_json);
 
 }  // namespace mesh

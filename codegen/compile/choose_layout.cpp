@@ -9,7 +9,7 @@ namespace mesh {
 namespace {
 
 LayoutOptions chosen_layout(const CompileRequest& request) {
-  return {request.layout, request.mesh, request.ranks, request.set};
+  return {request.layout, request.mesh, request.ranks, request.set, request.schedule};
 }
 
 /// What `auto` stands for: the same for all entries, and for a program in f64 as for the one that it checks.

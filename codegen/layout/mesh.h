@@ -136,6 +136,7 @@ struct Layout {
 
   std::string name;  // "" where the file has none: one rank, or everything replicated
   MeshShape mesh;
+  std::string other_schedule;  // that the pipeline has in place of the one of its rule; "": none
   std::vector<Rule> rules;
   std::vector<AxisId> replicated;  // `replicate over`
   bool closed = false;

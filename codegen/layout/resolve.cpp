@@ -97,6 +97,7 @@ std::optional<Layout> resolve_layout(const SourceProgram& program, const Graph& 
   layout.name = written->name.text;
   layout.span = written->name.span;
   layout.mesh = *shape;
+  layout.other_schedule = options.schedule;
   const std::set<std::string> elsewhere = words_of_others(declared, graph.model, program, sources);
   resolve_rules(written->rules, graph, elsewhere, sources, layout, sink);
   if (found) {

@@ -19,6 +19,7 @@ struct LayoutOptions {
   std::map<std::string, int64_t> mesh;  // --mesh a=2,b=2: replaces the mesh's sizes, an axis not named becomes 1
   std::optional<int64_t> ranks;         // -n: fills the one axis written `*`, else must equal the mesh's size
   std::map<std::string, std::string> set = {};  // --set, of which consts may give sizes of axes
+  std::string schedule = {};  // a name, in place of the schedule and the chunks of the layout's pipeline
 };
 
 /// `graph` is the elaborated model that the layout places. A file without layouts gives one rank. Rules whose axes all

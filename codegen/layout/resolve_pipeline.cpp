@@ -26,8 +26,6 @@ class PipelineRule {
   void resolve(const std::set<DimId>& loops, const std::vector<AxisId>& axes) {
     const ast::Attribute *count = attribute_of(place_, "microbatches"), *cut = attribute_of(place_, "cut"),
                          *own = attribute_of(place_, "own"), *buffers = attribute_of(place_, "buffers");
-    const ScheduleOfRule schedule{attribute_of(place_, "schedule"), attribute_of(place_, "chunks"),
-                                  attribute_of(place_, "backward")};
     if (!count) {
       const auto other = std::ranges::find_if(pipeline_attributes,
                                               [&](const char* key) { return attribute_of(place_, key) != nullptr; });
@@ -44,9 +42,10 @@ class PipelineRule {
     const MeshAxis* axis = nullptr;
     if (!axes.empty()) axis = &layout_.mesh.axes[made.axis = axes.front()];
     const ScheduleShape shape{static_cast<int32_t>(axis ? axis->size : 1), static_cast<int32_t>(made.micro_batches)};
-    if (!resolve_schedule(schedule, shape, axis, sources_, made, sink_) || !has_remat(made)) return;
+    if (!resolve_schedule(schedule_of(made), shape, axis, sources_, made, sink_) || !has_remat(made)) return;
     if ((own && !resolve_own(*own, graph_, made, sink_)) || (buffers && !has_buffers(*buffers, made))) return;
     if (axis && cut && !agrees(*cut, made)) return;
+    if (cut && is_of_other_stages(*cut, made)) cut = nullptr;
     if (axis && !has_layers(made)) return;
     if (axis && buffers && !is_enough(*buffers, made)) return;
     if (axis) set_cut(made, even(made));
@@ -56,6 +55,22 @@ class PipelineRule {
   }
 
  private:
+  /// What the rule says of it, or, under another schedule, of its backward passes where that has whole ones.
+  ScheduleOfRule schedule_of(Pipeline& made) const {
+    ScheduleOfRule said{attribute_of(place_, "schedule"), attribute_of(place_, "chunks"),
+                        attribute_of(place_, "backward")};
+    if (layout_.other_schedule.empty()) return said;
+    made.schedule = layout_.other_schedule;
+    const auto* backward = said.backward ? ast::as<ast::String>(*said.backward->value) : nullptr;
+    return {nullptr, nullptr, backward && backward->value == "split" ? said.backward : nullptr};
+  }
+
+  /// Of a cut by hand under another schedule.
+  bool is_of_other_stages(const ast::Attribute& cut, const Pipeline& made) const {
+    const auto sizes = layout_.other_schedule.empty() ? std::nullopt : sizes_of(cut, made.turns());
+    return sizes && static_cast<int32_t>(sizes->size()) != made.lists.stages;
+  }
+
   bool is_alone(const ast::Attribute& count) {
     if (layout_.pipeline) {
       sink_.error("E0411", rule_, "a layout has one pipeline").label(layout_.pipeline.span, "the first");

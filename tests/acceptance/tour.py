@@ -94,12 +94,19 @@ def pipe(report):
         report.true("16: what it says of them", "{fill:.1f} MiB under `fill`, {turns:.1f} MiB under `turns`".format(**{layout: bytes / 2**20 for layout, bytes in peak.items()}) in file.read())
     pipeline = plans["fill"]["pipeline"]
     report.check("16: stages wait 3 of 11 parts of their time, relative", round(abs(pipeline["idle_share"] / (3 / 11) - 1), 3), 0.05)
-    compared = execute(meshc(), "schedule", lesson, "--layout", "turns", "--compare").stdout.splitlines()[1:]
-    fastest = min(compared, key=lambda line: float(re.search(r"([\d.]+) ms", line)[1])).split()[0].rstrip(",")
+    compared = json.loads(execute(meshc(), "schedule", lesson, "--layout", "turns", "--compare", "--json").stdout)["schedules"]
+    under, differ = {}, []
     with scratch() as folder:
-        with open(f"{folder}/fastest.mesh", "w") as file:
-            file.write(f'layout fastest on line {{ layer -> pipe {{ microbatches: 8, schedule: "{fastest}" }} }}\n')
-        done = json.loads(execute(meshc(), "plan", lesson, f"{folder}/fastest.mesh", "--layout", "fastest", "--json").stdout)
+        for one in compared:
+            with open(f"{folder}/one.mesh", "w") as file:
+                file.write(f'layout one on line {{ layer -> pipe {{ microbatches: 8, schedule: "{one["schedule"]}" }} }}\n')
+            plan = under[one["schedule"]] = json.loads(execute(meshc(), "plan", lesson, f"{folder}/one.mesh", "--layout", "one", "--json").stdout)
+            said = [plan["memory"]["peak"], plan["pipeline"]["seconds"], plan["pipeline"]["idle_share"]]
+            if said != [one["bytes"], one["seconds"], one["idle_share"]]:
+                differ.append((one, said))
+    report.true("16: what --compare says of each schedule is what plan says of a layout with it", len(compared) == 9 and not differ, differ)
+    fastest = min(compared, key=lambda one: one["seconds"])["schedule"]
+    done = under[fastest]
     report.true(f"16: the exercise, {fastest}", done["predicted_seconds"] < min(plan["predicted_seconds"] for plan in plans.values()), done["predicted_seconds"])
 
 
