@@ -3,6 +3,7 @@
 #include "codegen/layout/costly_reshard.h"
 #include "codegen/layout/lost_work.h"
 #include "codegen/layout/owned_parameters.h"
+#include "codegen/layout/predict.h"
 #include "codegen/layout/split_moments.h"
 #include "codegen/layout/stage_movements.h"
 #include "codegen/layout/stages.h"
@@ -23,6 +24,18 @@ void split_moments(Compilation& c, const std::function<ShardedGraph()>& placed) 
   else rules.resize(rules.size() - added.size());
 }
 
+/// Which stage is the slowest, the times of turns say; whether a step is faster so, its prediction: stages also do what
+/// the longest of them makes necessary.
+void cut_where_faster(Compilation& c, const std::function<ShardedGraph()>& placed) {
+  const std::optional<int64_t> memory = memory_of_rank(c.request, c.machine, c.layout->mesh);
+  const Layout even = *c.layout;
+  if (!cut_by_time(c.entry.sharded, memory, *c.layout, c.sink)) return;
+  ShardedGraph timed = placed();
+  if (predict(timed).seconds() < predict(c.entry.sharded).seconds() || !cut_fits(c.entry.sharded, memory))
+    c.entry.sharded = std::move(timed);
+  else c.layout = even;
+}
+
 }  // namespace
 
 void place_graph(Compilation& c) {
@@ -36,9 +49,7 @@ void place_graph(Compilation& c) {
   check_stage_movements(c.entry.sharded, c.sink);
   if (!c.entry.is_step() || c.sink.has_errors()) return;
   if (!c.facts && !c.result.found) split_moments(c, placed);
-  const std::optional<int64_t> memory = memory_of_rank(c.request, c.machine, c.layout->mesh);
-  if (c.layout->pipeline.cut_by_time && cut_by_time(c.entry.sharded, memory, *c.layout, c.sink))
-    c.entry.sharded = placed();
+  if (c.layout->pipeline.cut_by_time) cut_where_faster(c, placed);
 }
 
 void place_entry(Compilation& c) {

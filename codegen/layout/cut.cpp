@@ -133,6 +133,14 @@ bool cut_by_time(const ShardedGraph& placed, std::optional<int64_t> memory, Layo
   return true;
 }
 
+bool cut_fits(const ShardedGraph& placed, std::optional<int64_t> memory) {
+  const Pipeline& pipeline = placed.layout.pipeline;
+  const std::optional<PipelineCosts> costs = pipeline_costs(placed);
+  if (!costs) return true;
+  const Partitioned cut = cut_by_hand(model_of(*costs, pipeline.lists, memory, pipeline), pipeline.cut);
+  return std::holds_alternative<Partition>(cut);
+}
+
 void report_uneven_stages(const ShardedGraph& sharded, DiagnosticSink& sink) {
   constexpr double worth_telling_seconds = 1e-3, worth_telling_share = 0.1;  // of a step
   const Pipeline& pipeline = sharded.layout.pipeline;

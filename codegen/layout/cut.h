@@ -35,6 +35,8 @@ std::string names_of_loops(const Graph&, const Pipeline&);
 /// the cut under which the slowest stage is fastest, each within so many bytes of a rank. E0422 where no cut is.
 /// Whether it is another one.
 bool cut_by_time(const ShardedGraph& placed, std::optional<int64_t> memory, Layout&, DiagnosticSink&);
+/// Whether the cut under which a step was placed leaves each stage so many bytes of a rank.
+bool cut_fits(const ShardedGraph& placed, std::optional<int64_t> memory);
 
 /// Lint `uneven_stages`: another cut would make the slowest stage much faster.
 void report_uneven_stages(const ShardedGraph&, DiagnosticSink&);

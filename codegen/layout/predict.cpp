@@ -277,6 +277,10 @@ int64_t bytes_handed_on(const Prediction& step) {
   return most;
 }
 
+double Prediction::seconds() const {
+  return compute_seconds + communication_seconds + (pipeline ? pipeline->bubble_seconds() : 0);
+}
+
 int64_t bytes_sent(const Prediction& step) {
   int64_t most = 0;
   if (step.pipeline)

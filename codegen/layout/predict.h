@@ -54,6 +54,9 @@ struct Prediction {
   std::vector<PlannedCollective> collectives;  // in order of execution
   std::optional<PlannedPipeline> pipeline = {};
   std::vector<PlannedMessage> messages = {};  // of that
+
+  /// Of a step of which nothing is hidden: what ways to place it are compared by.
+  double seconds() const;
 };
 
 /// Bytes of a step that the stage which hands on most does: of two stages one sends on and the other back.

@@ -120,12 +120,8 @@ std::vector<Rule> rules_for_moments(const ShardedGraph& step) {
 }
 
 bool is_worth_splitting(const ShardedGraph& split, const ShardedGraph& whole) {
-  const auto seconds = [](const ShardedGraph& step) {
-    const Prediction all = predict(step);
-    return all.compute_seconds + all.communication_seconds;
-  };
-  const double before = seconds(whole);
-  return before - seconds(split) > worth * before;
+  const double before = predict(whole).seconds();
+  return before - predict(split).seconds() > worth * before;
 }
 
 }  // namespace mesh

@@ -236,8 +236,13 @@ Partitioned cut_evenly_in_time(const PipelineModel& model) {
                     meshrt::bytes_text(static_cast<int64_t>(needed))),
         less_memory};
   }
-  Partitioned cut = weighed(model, costs, cutter.fewest_bytes([&](int32_t stage, int32_t begin, int32_t end) {
+  const auto is_fast = [&](int32_t stage, int32_t begin, int32_t end) {
     return costs.time(stage, begin, end) <= least && fits(stage, begin, end);
+  };
+  const double longest = cutter.least_maximum(
+      [](int32_t, int32_t begin, int32_t end) { return static_cast<double>(end - begin); }, is_fast);
+  Partitioned cut = weighed(model, costs, cutter.fewest_bytes([&](int32_t stage, int32_t begin, int32_t end) {
+    return end - begin <= longest && is_fast(stage, begin, end);
   }));
   if (auto* const mistake = std::get_if<PartitionMistake>(&cut)) mistake->help = less_memory;
   return cut;

@@ -53,8 +53,9 @@ using Partitioned = std::variant<Partition, PartitionMistake>;
 /// "(8, 9, 8, 7)"
 std::string cut_text(const std::vector<int32_t>& sizes);
 
-/// The greatest time of a stage is the least that can be with each stage within the memory; of several such cuts the
-/// one over whose boundaries the fewest bytes go, then the one whose first stages are shortest. The stages of one rank
+/// The greatest time of a stage is the least that can be with each stage within the memory; of several such cuts one
+/// whose longest stage has the fewest layers (all stages keep as much for their layers), of these the one over whose
+/// boundaries the fewest bytes go, then the one whose first stages are shortest. The stages of one rank
 /// are cut each by itself: that all of them are within the memory together is asked of the cut in the end.
 Partitioned cut_evenly_in_time(const PipelineModel&);
 /// As many layers in each stage as in any other, or one more: stage s of S begins at floor(s L / S).

@@ -172,10 +172,7 @@ std::optional<Estimate> Trials::placed(const FoundRules& rules) {
   if (!step.graph) return {};
   const ShardedGraph graph = place_once(facts(step, found->mesh),
                                         for_groups(for_micro_batches(*found, step.graph->micro_batches), *step.graph));
-  const Prediction time = predict(graph);
-  const double waits = time.pipeline ? time.pipeline->bubble_seconds() : 0;
-  const double seconds = time.compute_seconds + time.communication_seconds + waits;
-  return Estimate{seconds, stored_bytes(graph)};
+  return Estimate{predict(graph).seconds(), stored_bytes(graph)};
 }
 
 std::optional<Outcome> Trials::compiled(const FoundRules& rules) {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "codegen/layout/pipeline_costs.h"
+#include "codegen/layout/predict.h"
 #include "codegen/layout/work.h"
 #include "tests/program/as_one_rank.h"
 #include "tests/program/compiled.h"
@@ -67,7 +68,7 @@ TEST(Cut, gives_each_stage_what_it_says) {
   EXPECT_EQ(cut(headed("even")), (Sizes{2, 2, 3}));
   EXPECT_EQ(cut(headed("turns")), (Sizes{1, 4, 2}));
   EXPECT_EQ(cut(headed("both")), (Sizes{5, 1, 1}));
-  EXPECT_EQ(cut(headed("alone")), (Sizes{1, 6, 0}));
+  EXPECT_EQ(cut(headed("alone")), (Sizes{3, 4, 0}));
   EXPECT_EQ(cut(headed("ends")), (Sizes{0, 7, 0}));
   EXPECT_EQ(cut(headed("own")), (Sizes{0, 1, 2, 2, 2, 0}));
   EXPECT_EQ(cut(headed("split")), (Sizes{0, 7, 0}));
@@ -85,12 +86,15 @@ TEST(Cut, schedules_agree_to_the_bit) {
   }
 }
 
+double seconds(const Compiled& step) { return predict(step.sharded()).seconds(); }
+
 /// The slowest stage is as fast as under the best of all cuts, and the head weighs.
 TEST(Cut, by_time_is_the_best_of_all) {
   for (const char* vocab : {"2", "40", "400"}) {
-    CompileRequest request = headed("auto");
-    request.set = {{"vocab", vocab}};
+    CompileRequest request = headed("auto"), even = headed("even");
+    request.set = even.set = {{"vocab", vocab}, {"batch", "512"}};
     const Compiled result = compiled(request);
+    EXPECT_LT(seconds(result), seconds(compiled(even)));
     const PipelineCosts costs = pipeline_costs(result.sharded()).value();
     double best = slowest(costs, cut_of(result.sharded()));
     Sizes begun;
@@ -99,6 +103,18 @@ TEST(Cut, by_time_is_the_best_of_all) {
   CompileRequest heavy = headed("auto");
   heavy.set = {{"vocab", "400"}};
   EXPECT_EQ(cut(heavy).back(), 1);
+}
+
+/// Where a step is not predicted to be faster with it, the even cut stays: stages of a turn more have arrays of a turn
+/// more on all ranks.
+TEST(Cut, by_time_is_no_slower_than_the_even_one) {
+  const Compiled result = compiled(headed("auto")), even = compiled(headed("even")), other = compiled(headed("late"));
+  const Pipeline& pipeline = even.sharded().layout.pipeline;
+  const PipelineCosts costs = pipeline_costs(even.sharded()).value();
+  const Partitioned found = cut_evenly_in_time(model_of(costs, pipeline.lists, {}, pipeline));
+  EXPECT_EQ(std::get<Partition>(found).sizes, cut_of(other.sharded()));
+  EXPECT_LE(seconds(even), seconds(other));
+  EXPECT_EQ(cut_of(result.sharded()), cut_of(even.sharded()));
 }
 
 /// Seconds of all ops of a body, in all turns.
