@@ -125,15 +125,24 @@ def evaluated(report, folder, known):
         file.write("data: { x: { file: x.npy } }\nvalidation: { every: 3, x: { file: other.npy } }\ntrain: { steps: 3 }\ncheckpoint: { dir: ck }\nlog: { jsonl: log.jsonl }\n")
     other = 5 + np.random.default_rng(SEED + 1).standard_normal((6, 3, 5, 4))
     np.save(f"{folder}/other.npy", other)
-    for layout in ("single", "samples", "both"):
-        execute("rm", "-rf", "ck", "log.jsonl", cwd=folder)
-        execute(meshc(), "run", "norms.mesh", "--layout", layout, "--precision", "f64", "-A", "oversubscribed", f"train.params={folder}/params.safetensors", cwd=folder)
+
+    def is_seen(what, layout, steps, *options):
+        done = execute(meshc(), "run", "norms.mesh", "--layout", layout, "--precision", "f64", "-A", "oversubscribed", *options, cwd=folder)
         with open(f"{folder}/log.jsonl") as lines:
             seen = [json.loads(line)["validation"]["seen"] for line in lines if '"validation"' in line][-1]
-        wanted, v = expected(known, 3), other @ known["mix"]
+        wanted, v = expected(known, steps), other @ known["mix"]
         by = {name: ((v - wanted[f"{name}.running_mean"]) / np.sqrt(wanted[f"{name}.running_var"] + EPSILON) * known[f"{name}.gain"] + known[f"{name}.bias"]) for name in ("whole", "ghost")}
         right = (by["whole"] + 2 * by["ghost"]).mean()
-        report.check(f"layout {layout}: an evaluation after three steps", f"{abs(seen - right):.1e}", BOUND * abs(right), abs(seen - right) <= BOUND * abs(right))
+        report.check(f"layout {layout}: an evaluation after {what}", f"{abs(seen - right):.1e}", BOUND * abs(right), abs(seen - right) <= BOUND * abs(right))
+        return done.stdout + done.stderr
+
+    for layout in ("single", "samples", "both"):
+        execute("rm", "-rf", "ck", "further", "anew", "log.jsonl", cwd=folder)
+        said = is_seen("three steps", layout, 3, f"train.params={folder}/params.safetensors")
+        report.true(f"layout {layout}: the file of parameters has no statistics, and the run says so", "lacks the states" in said and "whole.running_mean" in said, said)
+        begins = ["train.steps=1", "train.params=ck/step-3", "log.jsonl=log.jsonl"]
+        is_seen("one more, of a run that begins with them", layout, 4, *begins, "checkpoint.dir=further")
+        is_seen("one, of a run that begins with the parameters alone", layout, 1, *begins, "checkpoint.dir=anew", 'train.fresh=["**.running_mean", "**.running_var"]')
 
 
 def beside_torch(report, known):

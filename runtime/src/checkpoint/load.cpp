@@ -62,7 +62,10 @@ class Matcher {
         unmatched.fresh.push_back(tensor.name);
         continue;
       }
-      if (!pieces.misfit.empty()) add_wrong(pieces.misfit, tensor.role == Role::parameter), ++misfits_;
+      if (!pieces.misfit.empty()) {
+        if (may_be_unfit(tensor)) unmatched.unfit.push_back(tensor.name);
+        else add_wrong(pieces.misfit, tensor.role == Role::parameter), ++misfits_;
+      }
       std::vector<std::string>& missing = may_lack(tensor)    ? unmatched.states
                                           : may_begin(tensor) ? unmatched.begun
                                                               : unmatched.missing;
@@ -96,11 +99,14 @@ class Matcher {
   }
 
   bool is_read(const Tensor& tensor) const {
-    return options_.what == Loaded::run || tensor.role == Role::parameter ||
-           (options_.what == Loaded::model && tensor.role == Role::state);
+    return options_.what == Loaded::run || tensor.role == Role::parameter || tensor.role == Role::state;
   }
   bool may_lack(const Tensor& tensor) const {
-    return options_.what == Loaded::model && tensor.role == Role::state && !saved_.manifest();
+    return may_be_unfit(tensor) || (options_.what == Loaded::model && tensor.role == Role::state && !saved_.manifest());
+  }
+  /// As a state that has a part for every sample is, under another batch.
+  bool may_be_unfit(const Tensor& tensor) const {
+    return options_.what == Loaded::parameters && tensor.role == Role::state;
   }
 
   bool may_begin(const Tensor& tensor) const {

@@ -13,7 +13,7 @@
 namespace meshrt {
 
 /// What of a program is read: all that a run goes on from; parameters, and states as far as they were saved, of a model
-/// that is used; parameters alone, to train from.
+/// that is used, or that is trained further.
 enum class Loaded { run, model, parameters };
 
 struct LoadOptions {
@@ -26,7 +26,9 @@ struct LoadOptions {
 /// What was not found, not used, and not looked for.
 struct Unmatched {
   std::vector<std::string> missing, unexpected, fresh;
-  std::vector<std::string> states = {};  ///< missing from files that no run has written: Loaded::model does without
+  /// States that are missing: Loaded::model does without those of files that no run has written, Loaded::parameters
+  /// without any; and those of another shape, which Loaded::parameters leaves.
+  std::vector<std::string> states = {}, unfit = {};
   /// What an optimizer keeps of no parameter, as the scale of a loss. A run may begin to have it, or cease to.
   std::vector<std::string> begun = {}, ceased = {};
 };

@@ -31,8 +31,14 @@ void add_note(std::vector<std::string>& notes, const Note& note, const std::stri
 constexpr Note left = {"`{}` also has {}: left", "`{}` also has {}: left"};
 constexpr Note fresh = {"{}: {} keeps its initial value", "{}: {} keep their initial values"};
 constexpr Note lacking = {"`{}` lacks {}: it keeps its initial value", "`{}` lacks {}: they keep their initial values"};
+constexpr Note unfit = {"`{}` has the state {} in another shape: it has its first value",
+                        "`{}` has the states {} in other shapes: they have their first values"};
 constexpr Note stateless = {"`{}` lacks the state {}: it has its first value",
                             "`{}` lacks the states {}: they have their first values"};
+
+bool named(const std::vector<std::string>& names, const Tensor& tensor) {
+  return std::ranges::find(names, tensor.name) != names.end();
+}
 
 /// What no file gives: parameters that are to be fresh, and all states, of which a file may lack some. To draw the
 /// other parameters, which are read, would take longer than to read them.
@@ -61,7 +67,7 @@ std::vector<std::string> paths_of(const RunFile& run, const ModelFiles& files) {
   return {folder};
 }
 
-std::string load_parameters(Rank& rank, Program& program, const Train& train) {
+LoadedParameters load_parameters(Rank& rank, Program& program, const Train& train) {
   LoadOptions options{.what = Loaded::parameters, .partial = train.partial.value, .names = {}, .fresh = {}};
   if (train.names.given()) options.names = RenameMap::read(train.names.value);
   for (const Given<std::string>& pattern : train.fresh) options.fresh.push_back(pattern.value);
@@ -73,7 +79,14 @@ std::string load_parameters(Rank& rank, Program& program, const Train& train) {
   add_note(notes, lacking, saved.path(), unmatched.missing);
   add_note(notes, left, saved.path(), unmatched.unexpected);
   add_note(notes, fresh, "train.fresh", unmatched.fresh);
-  return fmt::format("{}", fmt::join(notes, "\n"));
+  add_note(notes, stateless, saved.path(), unmatched.states);
+  add_note(notes, unfit, saved.path(), unmatched.unfit);
+  LoadedParameters loaded{fmt::format("{}", fmt::join(notes, "\n")), {}};
+  for (const Tensor& tensor : program.tensors())
+    if (tensor.role == Role::state && !named(unmatched.states, tensor) && !named(unmatched.unfit, tensor) &&
+        !named(unmatched.fresh, tensor))
+      loaded.states.push_back(tensor.name);
+  return loaded;
 }
 
 LoadedModel load_model(Rank& rank, Program& program, const RunFile& run, const ModelFiles& files) {

@@ -12,8 +12,14 @@ namespace meshrt {
 
 class Program;  // meshrt/program.h
 
-/// `train.params` in place of the initial parameters; a note, a line each, when not all are. Collective.
-std::string load_parameters(Rank&, Program&, const Train&);
+struct LoadedParameters {
+  std::string note;                 ///< what the files lack, and have beside it, a line each; empty: nothing
+  std::vector<std::string> states;  ///< that they have
+};
+
+/// `train.params` in place of the initial parameters, and of states where the files have them. Collective. Throws
+/// Failure (Cause::data) as load_tensors does.
+LoadedParameters load_parameters(Rank&, Program&, const Train&);
 
 /// What --params names, else the checkpoints of the run file's own run. Throws Failure: usage where there is neither,
 /// data where that run has written none yet.

@@ -143,7 +143,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
   }
   Moment moment =
       resumed.value_or(Moment{.step = 0, .position = 0, .seed = run.train.seed.value, .steps = run.train.steps.value});
-  std::string loaded;
+  LoadedParameters loaded;
   if (!resumed && !run.train.params.empty()) loaded = load_parameters(rank, program, run.train);
   if (!resumed) batches.fill_state();
   batches.seed(moment.seed, run.train.shuffle.value);
@@ -162,7 +162,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
     for (const std::string& told : batches.reshaped()) log->note("data: " + told);
     tell_left_out(*log, "data", batches);
     if (validator) tell_left_out(*log, "validation", validator->batches());
-    if (!loaded.empty()) log->note(loaded);
+    if (!loaded.note.empty()) log->note(loaded.note);
     if (resumed) tell_resumed(*log, run, checkpoints.resumed_from(), moment.step, judge.verdict());
     if (!checkpoints.changed().empty()) log->note(checkpoints.changed());
   }
@@ -218,7 +218,10 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
       moment.position += batches.batch_size();
       checks.step = moment.step;
       const StepInput input{.step = moment.step, .steps = steps, .rate = run.train.rate.value, .seed = moment.seed};
-      if (!resumed && moment.step == 1) begin_states(program, batches, input);
+      if (!resumed && moment.step == 1)
+        begin_states(program, batches, input, [&](const std::string& path) {
+          return std::ranges::find(loaded.states, path) == loaded.states.end();
+        });
       StepProfile profile = report.step(moment.step, [&] { program.run(step_entry, input, numbers); });
       for (size_t i = 0; i < watched.size(); ++i) norms[i] = numbers[metrics.size() + watched[i]];
       profile.data = waited;
