@@ -11,8 +11,7 @@
 namespace mesh {
 namespace {
 
-/// Where that takes less time and the budget has nothing against it; a search for what `auto` stands for has looked at
-/// that itself.
+/// Where that takes less time and the budget has nothing against it.
 void split_moments(Compilation& c, const std::function<ShardedGraph()>& placed) {
   const std::vector<Rule> added = rules_for_moments(c.entry.sharded);
   if (added.empty()) return;
@@ -48,7 +47,7 @@ void place_graph(Compilation& c) {
   c.entry.sharded = placed();
   check_stage_movements(c.entry.sharded, c.sink);
   if (!c.entry.is_step() || c.sink.has_errors()) return;
-  if (!c.facts && !c.result.found) split_moments(c, placed);
+  split_moments(c, placed);
   if (c.layout->pipeline.cut_by_time) cut_where_faster(c, placed);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "codegen/graph/dims.h"
@@ -52,6 +53,7 @@ Choices::Choices(const Graph& model, const Layout& written) : written_(written) 
     ids_.push_back(id);
   }
   for (const Dim& dim : model.dims) dims_.push_back(dim.name);
+  if (model.sample_dim) samples_ = model.dim(model.sample_dim).name;
   add_pipelines(model);
   add_dims(model);
   add_savings(model);
@@ -86,6 +88,15 @@ FoundRules Choices::choices_of(const Graph& graph, const std::string& scope, con
       lists.push_back(std::move(longer));
     }
   }
+  return found;
+}
+
+FoundRules Choices::of_samples() const {
+  FoundRules found;
+  for (const Slot& slot : slots_)
+    if (slot.scope.empty() && slot.dims == std::vector{samples_})
+      std::ranges::copy_if(slot.choices, std::back_inserter(found),
+                           [&](const FoundRule& rule) { return rule.axes.size() == 1 || rule.axes == axes_; });
   return found;
 }
 

@@ -25,6 +25,8 @@ class Choices {
   /// Ways to save memory at the cost of time: micro-batches, turns that are computed again, gradients in parts.
   const std::vector<Slot>& savings() const { return savings_; }
   const std::vector<std::string>& axes() const { return axes_; }
+  /// The samples over one axis, and over all of them.
+  FoundRules of_samples() const;
 
   /// The rules with this one in place of what they say of the same slot: as they are, with it or the others keeping off
   /// the axes that both want. Which of them a layout may have is not asked.
@@ -44,6 +46,7 @@ class Choices {
   std::vector<std::string> axes_;  // of more than one rank, of which no copies are wanted
   std::vector<AxisId> ids_;
   std::vector<std::string> dims_;  // in the order of the spec
+  std::string samples_;            // the dim of samples; "": there is none
   std::vector<Slot> slots_, savings_;
 };
 

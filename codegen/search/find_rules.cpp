@@ -12,7 +12,9 @@ constexpr double same_time = 1e-9;      // of two steps, relative
 constexpr double worth_a_rule = 1e-2;   // of a step's time: predictions are no surer
 constexpr double worth_in_room = 5e-2;  // of a rank's memory, where the time is nearly the same
 constexpr double share_of_all = 0.45;   // of the work, for going through a whole space
+constexpr double share_of_pairs = 0.2;  // which dims may share an axis
 constexpr double share_of_seeds = 0.4;  // the first sets, axis by axis
+constexpr size_t least_compiled = 3;    // of what estimates say is best, whatever work was done
 constexpr size_t beam = 5, rounds_in_vain = 2, most_compiled = 20, most_neighbours = 12, sets_in_vain = 4;
 
 /// By what sets of rules are compared: memory that is missing, then time but for its last digits, then how much there
@@ -59,6 +61,7 @@ class Search {
       go_through({}, 0);
       all = !spent();
     } else {
+      for (const FoundRule& usual : choices_.of_samples()) compile({usual});  // what people write first
       spread(choices_.slots(), {{}});
       climb(choices_.slots());
     }
@@ -133,7 +136,8 @@ class Search {
         if (slot.scope.empty() && rule.axes == std::vector{axis} && rule.attributes.empty()) single.push_back(rule);
     std::map<std::pair<size_t, size_t>, bool> together;
     for (size_t a = 0; a < single.size(); ++a)
-      for (size_t b = a + 1; b < single.size(); ++b) together[{a, b}] = trials_.legal({single[a], single[b]});
+      for (size_t b = a + 1; b < single.size(); ++b)
+        together[{a, b}] = !spent(share_of_pairs) && trials_.legal({single[a], single[b]});
     std::set<std::vector<size_t>> found;
     for (size_t first = 0; first < single.size(); ++first) {
       std::vector<size_t> group{first};
@@ -176,6 +180,7 @@ class Search {
       for (const FoundRules& rules : made) {
         if (const auto score = estimate(rules)) longer.push_back(*score);
         for (const std::vector<std::string>& group : groups_of[at]) {
+          if (spent(share_of_seeds)) break;
           FoundRules more = rules;
           for (const Slot& slot : choices_.slots()) {
             if (!slot.scope.empty()) continue;
@@ -230,7 +235,7 @@ class Search {
   /// several of them in a row lead to nothing better.
   void climb(const std::vector<Slot>& slots) {
     const std::vector<Score> promising = without_alikes(estimates_);
-    for (size_t i = 0; i < std::min(promising.size(), most_compiled) && !spent(); ++i)
+    for (size_t i = 0; i < std::min(promising.size(), most_compiled) && (i < least_compiled || !spent()); ++i)
       compile_dealt(promising[i].rules);
     std::vector<std::vector<Placement>> gone_around;
     for (size_t vain = 0; vain < sets_in_vain && !spent();) {
@@ -247,8 +252,10 @@ class Search {
   bool go_around(const FoundRules& rules, const std::vector<Slot>& slots) {
     bool better = false;
     std::vector<Score> around;
-    for (const FoundRules& change : changes_of(rules, slots))
+    for (const FoundRules& change : changes_of(rules, slots)) {
+      if (spent()) break;
       if (auto score = estimate(change)) around.push_back(std::move(*score));
+    }
     around = without_alikes(std::move(around));
     for (size_t i = 0; i < std::min(around.size(), most_neighbours) && !spent(); ++i)
       better = compile_dealt(around[i].rules) || better;
@@ -286,11 +293,15 @@ class Search {
     return faster;
   }
 
-  /// What saves memory may save time too.
+  /// What saves memory may save time too. Gradients in parts want moments in the same parts.
   void try_savings(const FoundRules& from) {
     for (const FoundRules& change : changes_of(from, choices_.savings())) {
       if (spent(1.2)) return;
       compile(change);
+      for (FoundRule rule : change) {
+        if (std::exchange(rule.scope, "optimizer") != "grads") continue;
+        for (const FoundRules& way : choices_.with(change, rule)) compile(way);
+      }
     }
   }
 
