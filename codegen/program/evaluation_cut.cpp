@@ -46,17 +46,18 @@ class Cutter {
     return value;
   }
 
-  /// How a value combines over batches, if it is a reduction over samples.
+  /// How a value combines over batches, if it is a reduction over samples: what samples of other ranks would be, too.
   std::optional<Reduce> reduction_over_samples(ValueId value) const {
     const Node& node = producer(value);
     if (!graph_.sample_dim || node.body != graph_.root()) return {};
     if (const auto* loop = std::get_if<LoopOp>(&node.op))
       return loop->dim == graph_.micro_batches.time ? carried_over(*loop, value) : std::nullopt;
-    const auto has_samples = [&](const std::vector<DimId>& dims) {
-      return std::find(dims.begin(), dims.end(), graph_.sample_dim) != dims.end();
-    };
-    const auto reduction = definition(node.op).reduction;
-    return reduction && has_samples(reduction(node.op).dims) ? std::optional(reduction(node.op).reduce) : std::nullopt;
+    for (const Factor& factor : definition(node.op).factors(graph_, node)) {
+      const bool of_samples = std::ranges::find(factor.operands, graph_.sample_dim) != factor.operands.end();
+      const bool is_left = std::ranges::any_of(factor.results, [](DimId dim) { return bool(dim); });
+      if (of_samples && !is_left && factor.splittable && !factor.circulates) return factor.reduce;
+    }
+    return {};
   }
 
   /// How micro-batches combine in what their loop gives. A sum that was made within a loop of theirs has been divided

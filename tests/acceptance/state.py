@@ -55,6 +55,7 @@ STATISTICS = """dim batch = 4, wide = 5, kind = 3
   metric highest  = max[batch](s)
   metric lowest   = min[batch](s)
   metric square   = dot[batch](s, s)
+  metric counted  = sum[kind](scatter_add[batch as kind](s, b) ^ 2)
   metric together = logsumexp[batch](s)
   metric spread   = sqrt(mean[batch]((s - mean[batch](s)) ^ 2))
   metric soft     = sum[batch](softmax[batch](s) * s)
@@ -231,7 +232,7 @@ log: {{ jsonl: {folder}/normed.jsonl }}
     for size in sizes:
         s, chosen = normed(a, mean, var).sum(1)[:size], b[:size] == 1
         expected = {"loss": (s**2).mean(), "root": np.sqrt((s**2).mean()), "chosen": s[chosen].sum() / max(1, chosen.sum()), "share": chosen.mean(),
-                    "highest": s.max(), "lowest": s.min(), "square": (s**2).sum(), "moments": (s**2).mean() - s.mean() ** 2}
+                    "highest": s.max(), "lowest": s.min(), "square": (s**2).sum(), "counted": (np.bincount(b[:len(s)], s) ** 2).sum(), "moments": (s**2).mean() - s.mean() ** 2}
         if size % 4 == 0:  # a metric that mixes samples otherwise is an average over batches
             parts = s.reshape(-1, 4)
             weights = np.exp(parts - parts.max(1, keepdims=True))
