@@ -102,7 +102,7 @@ struct Formula {
   bool alone = false;        // where it has one reader
 };
 
-/// A reduction over dims that the op names.
+/// A reduction over dims of operands that the result lacks.
 struct Reduction {
   Reduce reduce;
   std::vector<DimId> dims;
@@ -157,7 +157,7 @@ struct OpDefinition {
 
   // ---- its meaning
   /// What is reduced over which dims, where that is all it does with them. Null: nothing.
-  Said<Reduction (*)(const Op&)> reduction;
+  Said<Reduction (*)(const Graph&, const Node&)> reduction;
   /// The number that each element of its result is, from those of its operands. Null: never known.
   Said<std::optional<double> (*)(const Graph&, const Node&, const NumberOf&)> number;
   /// Of operands whose dims are renamed it gives its result with dims renamed alike.

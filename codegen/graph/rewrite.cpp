@@ -275,7 +275,7 @@ void fold_counts(Graph& graph, Counts which) {
     if (!count) return {};
     const ValueId number = build.literal(*count, build.graph.type(node.results[0]).element);
     std::get<LiteralOp>(build.graph.node(build.graph.value(number).producer).op).counts =
-        definition(node.op).reduction(node.op).dims;
+        definition(node.op).reduction(build.graph, node).dims;
     return {number};
   });
   verify_graph(graph, "fold_counts");

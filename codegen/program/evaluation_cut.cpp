@@ -46,18 +46,21 @@ class Cutter {
     return value;
   }
 
-  /// How a value combines over batches, if it is a reduction over samples: what samples of other ranks would be, too.
+  /// How a node reduces over a dim, where that is all it does with it.
+  std::optional<Reduce> reduction_over(const Node& node, DimId dim) const {
+    const auto reduction = definition(node.op).reduction;
+    if (!reduction) return {};
+    const Reduction found = reduction(graph_, node);
+    return std::ranges::count(found.dims, dim) > 0 ? std::optional(found.reduce) : std::nullopt;
+  }
+
+  /// How a value combines over batches, if it is a reduction over samples.
   std::optional<Reduce> reduction_over_samples(ValueId value) const {
     const Node& node = producer(value);
     if (!graph_.sample_dim || node.body != graph_.root()) return {};
     if (const auto* loop = std::get_if<LoopOp>(&node.op))
       return loop->dim == graph_.micro_batches.time ? carried_over(*loop, value) : std::nullopt;
-    for (const Factor& factor : definition(node.op).factors(graph_, node)) {
-      const bool of_samples = std::ranges::find(factor.operands, graph_.sample_dim) != factor.operands.end();
-      const bool is_left = std::ranges::any_of(factor.results, [](DimId dim) { return bool(dim); });
-      if (of_samples && !is_left && factor.splittable && !factor.circulates) return factor.reduce;
-    }
-    return {};
+    return reduction_over(node, graph_.sample_dim);
   }
 
   /// How micro-batches combine in what their loop gives. A sum that was made within a loop of theirs has been divided
@@ -77,9 +80,7 @@ class Cutter {
     if (graph_.value(value).body == graph_.root() || !seen.insert(value).second) return false;
     const auto reads = [&](ValueId read) { return sums_in_a_loop(read, turns, seen); };
     const Node& node = producer(value);
-    const auto reduction = definition(node.op).reduction;
-    if (node.body != turns && reduction && std::ranges::count(reduction(node.op).dims, graph_.micro_batches.micro) > 0)
-      return true;
+    if (node.body != turns && reduction_over(node, graph_.micro_batches.micro)) return true;
     return std::ranges::any_of(sources_of(graph_, value), reads);
   }
 

@@ -33,7 +33,7 @@ std::vector<DimId> Lowering::counts(ValueId value, double number) const {
     node = &graph_.node(graph_.value(value).producer);
   }
   const auto reduction = definition(node->op).reduction;
-  const std::vector<DimId> dims = reduction ? reduction(node->op).dims : counted_dims(graph_, value);
+  const std::vector<DimId> dims = reduction ? reduction(graph_, *node).dims : counted_dims(graph_, value);
   double product = 1;
   for (const DimId dim : dims) product *= static_cast<double>(graph_.dim(dim).size);
   return product == number ? dims : std::vector<DimId>();

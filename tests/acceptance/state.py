@@ -56,6 +56,7 @@ STATISTICS = """dim batch = 4, wide = 5, kind = 3
   metric lowest   = min[batch](s)
   metric square   = dot[batch](s, s)
   metric counted  = sum[kind](scatter_add[batch as kind](s, b) ^ 2)
+  metric second   = s[batch = 1]
   metric together = logsumexp[batch](s)
   metric spread   = sqrt(mean[batch]((s - mean[batch](s)) ^ 2))
   metric soft     = sum[batch](softmax[batch](s) * s)
@@ -236,7 +237,7 @@ log: {{ jsonl: {folder}/normed.jsonl }}
         if size % 4 == 0:  # a metric that mixes samples otherwise is an average over batches
             parts = s.reshape(-1, 4)
             weights = np.exp(parts - parts.max(1, keepdims=True))
-            expected |= {"together": np.mean(np.log(np.exp(parts).sum(1))), "spread": parts.std(1).mean(),
+            expected |= {"together": np.mean(np.log(np.exp(parts).sum(1))), "spread": parts.std(1).mean(), "second": parts[:, 1].mean(),
                          "soft": ((weights * parts).sum(1) / weights.sum(1)).mean()}
         for layout in built:
             execute(meshc(), "run", spec, run_file, "--layout", layout, f"validation.a.to={size}", f"validation.b.to={size}")

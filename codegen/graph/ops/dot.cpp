@@ -70,7 +70,7 @@ std::vector<ValueId> dot_gradient(GraphBuilder& build, NodeId id, std::span<cons
 
 std::string product_name(const Op&, size_t) { return "product"; }
 
-Reduction dot_reduction(const Op& op) { return {Reduce::sum, std::get<DotOp>(op).dims}; }
+Reduction dot_reduction(const Graph&, const Node& node) { return {Reduce::sum, std::get<DotOp>(node.op).dims}; }
 
 /// An order is plain where the kernel writes it as one matrix or as a loop over matrices: the left operand's own dims
 /// (rows) side by side as they lie there, the right one's (columns) alike, and what both have not innermost. The wish

@@ -72,7 +72,10 @@ std::vector<Factor> arg_reduce_factors(const Graph& graph, const Node& node) {
 
 std::string reduce_name(const Op& op, size_t) { return meshrt::name_of(std::get<ReduceOp>(op).reduce); }
 
-Reduction reduce_reduction(const Op& op) { return {std::get<ReduceOp>(op).reduce, std::get<ReduceOp>(op).dims}; }
+Reduction reduce_reduction(const Graph&, const Node& node) {
+  const auto& [reduce, dims] = std::get<ReduceOp>(node.op);
+  return {reduce, dims};
+}
 
 /// The sum of equal numbers.
 std::optional<double> count(const Graph& graph, const Node& node, const NumberOf& number_of) {

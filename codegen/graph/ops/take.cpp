@@ -87,6 +87,11 @@ std::vector<Factor> scatter_factors(const Graph& graph, const Node& node) {
   return factors;
 }
 
+Reduction scatter_reduction(const Graph& graph, const Node& node) {
+  const ScatterOp& op = std::get<ScatterOp>(node.op);
+  return {op.reduce, without(operand(graph, node, 1).dims, op.table)};
+}
+
 double additions(const Graph& graph, const Node& node) {
   return static_cast<double>(graph.elements(operand(graph, node, 1)));
 }
@@ -172,7 +177,7 @@ constexpr OpDefinition scattered(std::string_view name, PartialRule (*partial)(c
       .partial = partial,
       .gradient = gradient,
       .expand = nullptr,
-      .reduction = nullptr,
+      .reduction = scatter_reduction,
       .number = nullptr,
       .names_dims_alike = false,
       .works_along_dims = false,
