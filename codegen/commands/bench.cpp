@@ -14,7 +14,6 @@
 #include "codegen/commands/start.h"
 #include "codegen/emit/child_process.h"
 #include "codegen/program/combine.h"
-#include "frontend/lint_levels.h"
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
 
@@ -39,22 +38,16 @@ std::string measured_machine(int64_t ranks, const ScratchFolder& scratch) {
   return file;
 }
 
-/// As another request plans it; what is wrong with the spec was told before.
-std::optional<Compiled> quietly(Session& session, const CompileRequest& request) {
-  DiagnosticSink unheard = with_levels_of(session.sink);
-  return compile(request, session.sources, unheard);
-}
-
 std::optional<OnMachine> planned_for(Session& session, const std::string& machine) {
   session.request.machine_file = machine;
   session.request.past_limits = true;
-  std::optional<Compiled> compiled = quietly(session, session.request);
+  std::optional<Compiled> compiled = session.quietly(session.request);
   if (!compiled) return std::nullopt;
   Prediction step = predict(compiled->sharded(), calls_of_reshards(compiled->program));
   const StepTime time = step_time(compiled->program, step);
   CompileRequest alone = session.request;
   alone.one_rank = true;
-  const std::optional<Compiled> reference = quietly(session, alone);
+  const std::optional<Compiled> reference = session.quietly(alone);
   const double flops = reference ? predict(reference->sharded()).flops : step.flops;
   return OnMachine{std::move(*compiled), std::move(step), time, flops};
 }

@@ -15,7 +15,6 @@
 #include "codegen/elaborate/declarations.h"
 #include "codegen/program/exposed.h"
 #include "frontend/imports.h"
-#include "frontend/lint_levels.h"
 #include "frontend/print_ast.h"
 
 namespace mesh {
@@ -180,8 +179,7 @@ Axes best_mesh(const LayoutCommandOptions& options, std::string& told) {
     Session session(one.spec, one.output);
     session.request.search_seconds = options.seconds / static_cast<double>(meshes.size());
     ask(one, session);
-    DiagnosticSink unheard = with_levels_of(session.sink);
-    if (const auto compiled = compile(session.request, session.sources, unheard); compiled && compiled->found)
+    if (const auto compiled = session.quietly(session.request); compiled && compiled->found)
       times.emplace_back(compiled->found->seconds, i);
   }
   std::ranges::sort(times);

@@ -9,6 +9,7 @@
 #include "codegen/commands/plan_pipeline.h"
 #include "codegen/commands/plan_report.h"
 #include "codegen/commands/schedule_picture.h"
+#include "codegen/commands/session.h"
 #include "codegen/commands/table.h"
 #include "codegen/schedule/named_schedules.h"
 #include "meshrt/log.h"
@@ -44,7 +45,8 @@ struct Compared {
         bytes(of.program.memory.peak()) {}
 };
 
-/// Of the own schedule the layout may say how many chunks there are. Others need more stages than there are turns.
+/// The layout's own as it says it, the others as their names do; without those that the spec cannot have, as there are
+/// too few turns for their stages.
 std::vector<Compared> compared(Session& session, const Compiled& own) {
   std::vector<Compared> all;
   for (const NamedSchedule& named : named_schedules()) {
@@ -55,8 +57,7 @@ std::vector<Compared> compared(Session& session, const Compiled& own) {
     CompileRequest request = session.request;
     request.schedule = named.name;
     request.past_limits = request.on_trial = true;
-    DiagnosticSink heard;  // of the layout itself they are said
-    if (const auto other = compile(request, session.sources, heard)) all.emplace_back(&named, *other);
+    if (const auto other = session.quietly(request)) all.emplace_back(&named, *other);
   }
   return all;
 }

@@ -5,11 +5,12 @@
 #include <string>
 #include <utility>
 
-#include "codegen/commands/session.h"
-#include "codegen/compile.h"
 #include "codegen/layout/predict_pipeline.h"
 
 namespace mesh {
+
+class Session;    // commands/session.h
+struct Compiled;  // compile.h
 
 /// A pipeline as it is drawn.
 struct SpecSchedule {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "codegen/commands/command.h"
+#include "frontend/lint_levels.h"
 #include "frontend/render.h"
 
 namespace mesh {
@@ -30,6 +31,11 @@ std::optional<Compiled> Session::compile() {
   report();
   if (failed()) return std::nullopt;
   return compiled;
+}
+
+std::optional<Compiled> Session::quietly(const CompileRequest& other) {
+  DiagnosticSink unheard = with_levels_of(sink);
+  return mesh::compile(other, sources, unheard);
 }
 
 void Session::report() {

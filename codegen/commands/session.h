@@ -18,6 +18,8 @@ class Session {
 
   /// Compiles and prints what was reported on stderr. Nothing after an error, or where the request stops early.
   std::optional<Compiled> compile();
+  /// As another request compiles it, with the levels of lints of this one; what is wrong then is not told.
+  std::optional<Compiled> quietly(const CompileRequest&);
   bool failed() const { return sink.has_errors(); }
   /// Prints what has been reported since the last call.
   void report();

@@ -42,7 +42,8 @@ class PipelineRule {
     const MeshAxis* axis = nullptr;
     if (!axes.empty()) axis = &layout_.mesh.axes[made.axis = axes.front()];
     const ScheduleShape shape{static_cast<int32_t>(axis ? axis->size : 1), static_cast<int32_t>(made.micro_batches)};
-    if (!resolve_schedule(schedule_of(made), shape, axis, sources_, made, sink_) || !has_remat(made)) return;
+    if (!layout_.other_schedule.empty()) made.schedule = layout_.other_schedule;
+    if (!resolve_schedule(schedule(), shape, axis, sources_, made, sink_) || !has_remat(made)) return;
     if ((own && !resolve_own(*own, graph_, made, sink_)) || (buffers && !has_buffers(*buffers, made))) return;
     if (axis && cut && !agrees(*cut, made)) return;
     if (cut && is_of_other_stages(*cut, made)) cut = nullptr;
@@ -56,11 +57,10 @@ class PipelineRule {
 
  private:
   /// What the rule says of it, or, under another schedule, of its backward passes where that has whole ones.
-  ScheduleOfRule schedule_of(Pipeline& made) const {
+  ScheduleOfRule schedule() const {
     ScheduleOfRule said{attribute_of(place_, "schedule"), attribute_of(place_, "chunks"),
                         attribute_of(place_, "backward")};
     if (layout_.other_schedule.empty()) return said;
-    made.schedule = layout_.other_schedule;
     const auto* backward = said.backward ? ast::as<ast::String>(*said.backward->value) : nullptr;
     return {nullptr, nullptr, backward && backward->value == "split" ? said.backward : nullptr};
   }

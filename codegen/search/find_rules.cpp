@@ -298,9 +298,11 @@ class Search {
     for (const FoundRules& change : changes_of(from, choices_.savings())) {
       if (spent(1.2)) return;
       compile(change);
-      for (FoundRule rule : change) {
-        if (std::exchange(rule.scope, "optimizer") != "grads") continue;
-        for (const FoundRules& way : choices_.with(change, rule)) compile(way);
+      for (const FoundRule& rule : change) {
+        if (rule.scope != "grads") continue;
+        FoundRule moments = rule;
+        moments.scope = "optimizer";
+        for (const FoundRules& way : choices_.with(change, moments)) compile(way);
       }
     }
   }

@@ -15,6 +15,21 @@ from processes import alive, wait_until
 COMMANDS = {"bench", "check", "plan", "layout", "diff", "run", "build", "evaluate", "predict", "fetch", "generate", "score", "verify", "ckpt", "data", "fmt", "ir", "ops", "reshard", "schedule", "explain", "new", "machine", "slurm", "doctor"}
 # A small perceptron over two ranks, in which collectives complete sums.
 SMALL = ("--layout", "both", "--set", "batch=8", "--set", "hidden=16")
+COUPLED = """dim batch = 8, wide = 4, out = wide, layer = 4
+model Coupled {
+  input x : real[batch, wide]
+  h = x
+  repeat layer {
+    param w : real[wide, out] = fan_in[wide]
+    h = h + tanh(dot[wide](h, w)[out as wide])
+  }
+  metric spread = sqrt(mean[batch, wide]((h - mean[batch](h)) ^ 2))
+  loss = mean[batch, wide](h ^ 2)
+  minimize loss with sgd(lr: 0.1)
+}
+mesh line { pipe: 2 }
+layout stages on line { layer -> pipe { microbatches: 4 } }
+"""
 
 
 def check_new(report, folder):
@@ -641,6 +656,11 @@ def run(small):
                 done = execute(meshc(), "schedule", *asked, "--stages", 2, "--microbatches", 2, "--cost", costs, code=None, timeout=60)
                 report.true(f"schedule {asked[0]}: costs {costs}", done.returncode == 2 and "it needs a cost above 0, and none that is beyond all numbers" in done.stderr, done.stderr)
         report.true("schedule --compare", len(json.loads(execute(meshc(), "schedule", "--compare", "--stages", 2, "--microbatches", 4, "--json").stdout)["schedules"]) == 9)
+        with scratch() as folder:
+            with open(f"{folder}/coupled.mesh", "w") as file:
+                file.write(COUPLED)
+            done = execute(meshc(), "schedule", f"{folder}/coupled.mesh", "-A", "batch_coupled", "--compare", "--json")
+        report.true("schedule SPEC --compare: what is allowed is allowed under each", len(json.loads(done.stdout)["schedules"]) == 9, done.stdout)
         unknown = execute(meshc(), "ops", "softmx", code=2).stderr
         report.true("ops of an unknown name", "did you mean `softmax`?" in unknown, unknown)
         report.true("verify --json", json.loads(execute(meshc(), "verify", mlp, *SMALL, "--json").stdout))

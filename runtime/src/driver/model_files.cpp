@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 #include "checkpoint/load.h"
@@ -36,8 +37,10 @@ constexpr Note unfit = {"`{}` has the state {} in another shape: it has its firs
 constexpr Note stateless = {"`{}` lacks the state {}: it has its first value",
                             "`{}` lacks the states {}: they have their first values"};
 
-bool named(const std::vector<std::string>& names, const Tensor& tensor) {
-  return std::ranges::find(names, tensor.name) != names.end();
+/// Whether a state was not read.
+bool begins(const std::string& state, const Unmatched& unmatched) {
+  return std::ranges::any_of(std::array{&unmatched.states, &unmatched.unfit, &unmatched.fresh},
+                             [&](const auto* names) { return std::ranges::count(*names, state) > 0; });
 }
 
 /// What no file gives: parameters that are to be fresh, and all states, of which a file may lack some. To draw the
@@ -83,9 +86,7 @@ LoadedParameters load_parameters(Rank& rank, Program& program, const Train& trai
   add_note(notes, unfit, saved.path(), unmatched.unfit);
   LoadedParameters loaded{fmt::format("{}", fmt::join(notes, "\n")), {}};
   for (const Tensor& tensor : program.tensors())
-    if (tensor.role == Role::state && !named(unmatched.states, tensor) && !named(unmatched.unfit, tensor) &&
-        !named(unmatched.fresh, tensor))
-      loaded.states.push_back(tensor.name);
+    if (tensor.role == Role::state && !begins(tensor.name, unmatched)) loaded.states.push_back(tensor.name);
   return loaded;
 }
 
@@ -110,7 +111,7 @@ LoadedModel load_model(Rank& rank, Program& program, const RunFile& run, const M
   LoadedModel loaded{{0, 0, run.train.seed.value, run.train.steps.value}, saved.path(), ""};
   if (saved.manifest()) loaded.moment = saved.manifest()->moment;
   begin_states(program, states, {.step = 1, .steps = loaded.moment.steps, .seed = loaded.moment.seed},
-               [&](const std::string& path) { return std::ranges::count(unmatched.states, path) > 0; });
+               [&](const std::string& path) { return begins(path, unmatched); });
   std::vector<std::string> notes;
   add_note(notes, stateless, saved.path(), unmatched.states);
   add_note(notes, left, saved.path(), unmatched.unexpected);

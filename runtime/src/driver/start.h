@@ -34,8 +34,7 @@ void heed_timeout(Rank&, const RunFile&);
 
 /// The first values of states that the spec begins as an expression, but for those that `batches` reads from files, and
 /// those that `begins` leaves out.
-void begin_states(
-    Program&, const Batches&, const StepInput&,
-    const std::function<bool(const std::string& path)>& begins = [](const std::string&) { return true; });
+void begin_states(Program&, const Batches&, const StepInput&,
+                  const std::function<bool(const std::string& path)>& begins);
 
 }  // namespace meshrt
