@@ -1,5 +1,6 @@
 """State against NumPy: a field stepped by its updates and written as npy files, running statistics, metrics over an evaluation set, metrics of
 parameters as the step reads them."""
+import json
 import os
 
 import numpy as np
@@ -145,6 +146,32 @@ def check_beginnings(report, folder, random, layouts):
             report.check(f"states that begin as an expression, to step {until}, layout {layout}", f"{wrong:.1e}", 1e-5, wrong <= 1e-5)
 
 
+FRESH = """dim batch = 4, wide = 4
+model Kept {
+  input x : real[batch, wide]
+  param p : real[wide] = 0.5
+  state count : real[wide] = p * 3
+  count <- count + 1
+  loss = mean[batch, wide]((x - p) ^ 2)
+  metric counted = mean[wide](count)
+  minimize loss with sgd(lr: 0)
+}
+"""
+
+
+def check_fresh(report, folder):
+    """A state that `--fresh` names is not read: it begins as the spec says."""
+    spec = f"{folder}/fresh.mesh"
+    with open(spec, "w") as file:
+        file.write(FRESH)
+    np.save(f"{folder}/fresh_x.npy", np.ones((8, 4), np.float32))
+    data = f"data.x.file={folder}/fresh_x.npy"
+    execute(meshc(), "run", spec, data, "train.steps=4", f"checkpoint.dir={folder}/fresh_ck")
+    for options, expected in ((), 5.5), (("--fresh", "count"), 1.5):
+        got = json.loads(execute(meshc(), "evaluate", spec, data, "--params", f"{folder}/fresh_ck", *options, "--json").stdout)["metrics"]["counted"]
+        report.true(f"a state of a model that is used, {options or 'as it was saved'}", got == expected, f"{got}, expected {expected}")
+
+
 def field_after(source, u, steps):
     """What the model holds after so many steps."""
     wall = np.zeros(source.shape[0], bool)
@@ -272,6 +299,7 @@ def run(small):
     with scratch() as folder:
         report.attempt("a field", lambda: check_field(report, folder, random, ("whole", "tiles") if small else ("whole", "rows", "tiles"), ("rows",) if small else ("whole", "rows", "tiles")))
         report.attempt("beginnings", lambda: check_beginnings(report, folder, random, ("whole", "tiles")))
+        report.attempt("fresh", lambda: check_fresh(report, folder))
         report.attempt("statistics", lambda: check_statistics(report, folder, random, ("whole", "split"), ("split",) if small else ("whole", "split"), small))
         report.attempt("parameters", lambda: check_parameters(report, folder, random, ("whole", "split")))
     return report
