@@ -106,10 +106,22 @@ std::optional<Span> mixes_samples(const Graph& of) {
   return sums.coupled() ? std::optional(graph.node(sums.coupled()->node).span) : std::nullopt;
 }
 
+DimId first_input_dim(const Graph& graph) {
+  const auto first = std::ranges::find(graph.stored, StoredKind::input, &Stored::kind);
+  return first == graph.stored.end() || first->type.dims.empty() ? DimId{} : first->type.dims.front();
+}
+
 }  // namespace
 
-void require_samples(const Graph& graph, DiagnosticSink& sink) {
-  if (!graph.sample_dim) return;
+void require_samples(Graph& graph, DiagnosticSink& sink) {
+  if (!graph.sample_dim) graph.sample_dim = first_input_dim(graph);
+  if (!graph.sample_dim) {
+    for (const Output& output : graph.outputs)
+      sink.error("E0218", output.span, "`{}` is no value of each sample: model `{}` has no samples", output.name,
+                 graph.model)
+          .help("samples are the first dim of the first input; `meshc fetch --evaluate` gives any value");
+    return;
+  }
   const std::string& samples = graph.dim(graph.sample_dim).name;
   bool good = true;
   for (const Output& output : graph.outputs) {

@@ -17,7 +17,8 @@ Graph completed(const Graph&);
 void keep_metrics(Graph&);
 void keep_values(Graph&);
 void keep_updates(Graph&);
-/// E0218 unless every output has a value for each sample, made of that sample alone. (A model without samples passes.)
-void require_samples(const Graph&, DiagnosticSink&);
+/// E0218 unless every output has a value for each sample, made of that sample alone. Also a model without an objective
+/// has samples here, along the first dim of its first input.
+void require_samples(Graph&, DiagnosticSink&);
 
 }  // namespace mesh

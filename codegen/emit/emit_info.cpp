@@ -44,7 +44,10 @@ std::vector<std::string> entry_list(const Program& program) {
     const std::vector<Stored>& stored = program.sharded.graph.stored;
     std::vector<std::string> unread;
     for (const StoredId input : entry.unread) unread.push_back(string_literal(stored[input.index].path));
-    if (entry.after_steps > 0)
+    if (entry.samples)
+      entries.push_back(fmt::format("{{{}, \"\", {{{}}}, 0, {}}}", head, fmt::join(unread, ", "),
+                                    string_literal(program.sharded.graph.dim(entry.samples).name)));
+    else if (entry.after_steps > 0)
       entries.push_back(fmt::format("{{{}, \"\", {{{}}}, {}}}", head, fmt::join(unread, ", "), entry.after_steps));
     else if (!unread.empty()) entries.push_back(fmt::format("{{{}, \"\", {{{}}}}}", head, fmt::join(unread, ", ")));
     else if (!entry.begins) entries.push_back(fmt::format("{{{}}}", head));

@@ -126,6 +126,7 @@ meshrt::ProgramInfo program_info(const Program& program, const SourceMap* source
         {entry.name, entry.results.size(), entry.begins ? graph.stored[entry.begins.index].path : std::string()});
     for (const StoredId input : entry.unread) info.entries.back().unread.push_back(graph.stored[input.index].path);
     info.entries.back().after_steps = entry.after_steps;
+    if (entry.samples) info.entries.back().samples = graph.dim(entry.samples).name;
   }
   if (graph.generation)
     info.generation = {graph.stored[graph.generation->input.index].path, graph.dim(graph.generation->along).name};

@@ -71,6 +71,7 @@ EntryPoint EntryLowering::begin() const {
   made.meaning = entry_.meaning;
   made.run = static_cast<uint32_t>(program_.routines.size());
   made.after_steps = entry_.after_steps;
+  if (!program_.sharded.graph.sample_dim) made.samples = graph_.sample_dim;
   if (entry_.begins) made.begins = program_.buffer(stored_[entry_.begins.index]).stored;
   // Training reads all that the run file names; a first value is made where all of that is there.
   if (!program_.entries.empty() && !entry_.begins)

@@ -448,6 +448,7 @@ struct EntryPoint {
   };
   std::vector<Output> outputs;
   std::vector<StoredId> unread;            // inputs that it does without, of an entry that only looks at the model
+  DimId samples;                           // of its inputs, where a step takes these whole
   std::map<std::string, BufferId> wanted;  // for fetch and verify: whole stacked local values after a call
 };
 

@@ -44,6 +44,15 @@ size_t entry_of(const ProgramInfo& info, std::string_view name) {
   return static_cast<size_t>(found - info.entries.begin());
 }
 
+ProgramInfo as_entry_reads(const ProgramInfo& info, std::string_view name) {
+  ProgramInfo read = info;
+  if (const std::string& samples = info.entries[entry_of(info, name)].samples; !samples.empty()) {
+    read.sample_dim = samples;
+    read.sample_dims = {samples};
+  }
+  return read;
+}
+
 void reset(Program& program, size_t entry) {
   std::vector<Carried> all;
   program.carried(entry, all);

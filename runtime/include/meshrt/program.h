@@ -49,6 +49,9 @@ class Program {
 /// The place of the entry of that name; std::out_of_range for a program that has none.
 size_t entry_of(const ProgramInfo&, std::string_view name);
 
+/// What the program is to whoever reads the entry's inputs: by samples, also where a training step takes them whole.
+ProgramInfo as_entry_reads(const ProgramInfo&, std::string_view name);
+
 /// What an entry carries is as before its first call: 0 for sums, the neutral number for extremes.
 void reset(Program&, size_t entry);
 

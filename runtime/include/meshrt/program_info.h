@@ -25,6 +25,7 @@ struct EntryInfo {
                             ///< entries empty
   std::vector<std::string> unread = {};  ///< inputs that an entry which only looks at the model does without
   int64_t after_steps = 0;               ///< not 0: a step whose number is a multiple of it is followed by a call
+  std::string samples = {};              ///< the dim of its samples, where a training step takes its inputs whole
 };
 
 /// How a training step goes through the stages of a pipeline.

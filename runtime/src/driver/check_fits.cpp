@@ -42,13 +42,13 @@ void check_evaluates(const ProgramInfo& info, std::span<Tensor> tensors, const R
   const EvaluationSet set = evaluation_set(run);
   check_section(info, tensors, run, set.sources, set.section, NamedFiles::must_exist,
                 info.entries[entry_of(info, "evaluate")].unread);
-  paths_of(run, files);
+  paths_of(tensors, run, files);
 }
 
 void check_predicts(const ProgramInfo& info, std::span<Tensor> tensors, const RunFile& run, const ModelFiles& files) {
-  check_section(info, tensors, run, read_whole(run.data), "data", NamedFiles::must_exist,
+  check_section(as_entry_reads(info, predict_entry), tensors, run, read_whole(run.data), "data", NamedFiles::must_exist,
                 info.entries[entry_of(info, predict_entry)].unread);
-  paths_of(run, files);
+  paths_of(tensors, run, files);
 }
 
 }  // namespace meshrt

@@ -68,11 +68,10 @@ int evaluate(Rank& rank, Program& program, const RunFile& run, const ModelFiles&
     tell_on(options.out, "{}\n", object.dump(2));
     return code;
   }
-  tell_on(options.out, "{}{}{} batch{} of `{}` in {:.1f} s, with the parameters of {}\n",
-          metrics_text(info.metrics, metrics),
+  tell_on(options.out, "{}{}{} batch{} of `{}` in {:.1f} s{}\n", metrics_text(info.metrics, metrics),
           validator.samples() > 0 ? fmt::format("{} samples, ", grouped(validator.samples())) : "",
           grouped(validator.count()), validator.count() == 1 ? "" : "es", validator.section(), seconds.count(),
-          model.from);
+          origin_text(model));
   return code;
 }
 

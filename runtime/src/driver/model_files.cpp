@@ -58,8 +58,10 @@ void initialise_rest(std::span<const Tensor> tensors, const ModelFiles& files, u
 
 }  // namespace
 
-std::vector<std::string> paths_of(const RunFile& run, const ModelFiles& files) {
+std::vector<std::string> paths_of(std::span<const Tensor> tensors, const RunFile& run, const ModelFiles& files) {
   if (!files.paths.empty()) return files.paths;
+  const auto is_saved = [](const Tensor& one) { return one.role == Role::parameter || one.role == Role::state; };
+  if (std::ranges::none_of(tensors, is_saved)) return {};
   const std::string& folder = run.checkpoint.folder.value;
   if (folder.empty())
     throw Failure(Cause::usage,
@@ -103,12 +105,15 @@ LoadedModel load_model(Rank& rank, Program& program, const RunFile& run, const M
   const Batches states(tensors, program.info(), run, sources, "data", inputs);
   states.fill_state();
 
-  const SavedTensors saved = SavedTensors::open(paths_of(run, files));
+  LoadedModel loaded{{0, 0, run.train.seed.value, run.train.steps.value}, "", ""};
+  const std::vector<std::string> paths = paths_of(tensors, run, files);
+  if (paths.empty()) return loaded;
+  const SavedTensors saved = SavedTensors::open(paths);
   LoadOptions options{.what = Loaded::model, .partial = false, .names = {}, .fresh = files.fresh};
   if (!files.names.empty()) options.names = RenameMap::read(files.names);
   const Unmatched unmatched = load_tensors(rank, program.info(), tensors, saved, options);
 
-  LoadedModel loaded{{0, 0, run.train.seed.value, run.train.steps.value}, saved.path(), ""};
+  loaded.from = saved.path();
   if (saved.manifest()) loaded.moment = saved.manifest()->moment;
   begin_states(program, states, {.step = 1, .steps = loaded.moment.steps, .seed = loaded.moment.seed},
                [&](const std::string& path) { return begins(path, unmatched); });
@@ -118,6 +123,10 @@ LoadedModel load_model(Rank& rank, Program& program, const RunFile& run, const M
   add_note(notes, fresh, "--fresh", unmatched.fresh);
   loaded.note = fmt::format("{}", fmt::join(notes, "\n"));
   return loaded;
+}
+
+std::string origin_text(const LoadedModel& model) {
+  return model.from.empty() ? "" : ", with the parameters of " + model.from;
 }
 
 }  // namespace meshrt

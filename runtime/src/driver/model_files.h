@@ -1,5 +1,6 @@
 // model_files.h: parameters and states of another run, or of another origin, in place of the initial ones.
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
@@ -7,6 +8,7 @@
 #include "meshrt/driver.h"
 #include "meshrt/rank.h"
 #include "meshrt/run_file.h"
+#include "meshrt/tensor.h"
 
 namespace meshrt {
 
@@ -22,13 +24,13 @@ struct LoadedParameters {
 LoadedParameters load_parameters(Rank&, Program&, const Train&);
 
 /// What --params names, else the checkpoints of the run file's own run. Throws Failure: usage where there is neither,
-/// data where that run has written none yet.
-std::vector<std::string> paths_of(const RunFile&, const ModelFiles&);
+/// data where that run has written none yet. None for tensors of which a file would hold none.
+std::vector<std::string> paths_of(std::span<const Tensor>, const RunFile&, const ModelFiles&);
 
 /// A model that is used and not trained any more.
 struct LoadedModel {
   Moment moment;     ///< of the run that made it; of other files step 0
-  std::string from;  ///< where it was found
+  std::string from;  ///< where it was found; empty: it has nothing that would be
   std::string note;  ///< what the files lack, and have beside it, a line each; empty: nothing
 };
 
@@ -36,5 +38,8 @@ struct LoadedModel {
 /// `checkpoint.dir`. Collective. Throws Failure (Cause::data) where a parameter is missing, usage where nothing says
 /// where they are.
 LoadedModel load_model(Rank&, Program&, const RunFile&, const ModelFiles&);
+
+/// ", with the parameters of ck/step-5", to end a line.
+std::string origin_text(const LoadedModel&);
 
 }  // namespace meshrt

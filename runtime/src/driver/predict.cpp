@@ -75,12 +75,11 @@ class Predicted {
   std::optional<NpyWriter> writer_;
 };
 
-std::vector<Predicted> predicted_values(Program& program) {
+std::vector<Predicted> predicted_values(Program& program, const std::string& sample_dim) {
   std::vector<Predicted> values;
   const std::string prefix = std::string(predict_entry) + ".";
   for (const Tensor& tensor : program.tensors())
-    if (tensor.role == Role::output && tensor.name.starts_with(prefix))
-      values.emplace_back(tensor, program.info().sample_dim);
+    if (tensor.role == Role::output && tensor.name.starts_with(prefix)) values.emplace_back(tensor, sample_dim);
   return values;
 }
 
@@ -97,7 +96,7 @@ void tell_predicted(const std::vector<Predicted>& values, int64_t samples, const
     return;
   }
   for (const Predicted& one : values) tell_on(out, "{} [{}]\n", one.file(), fmt::join(one.shape(), ", "));
-  tell_on(out, "{} samples in {:.1f} s, with the parameters of {}\n", grouped(samples), seconds, model.from);
+  tell_on(out, "{} samples in {:.1f} s{}\n", grouped(samples), seconds, origin_text(model));
 }
 
 void keep_what_is_read(const RunFile& run, const std::string& path) {
@@ -118,8 +117,8 @@ void check_predicts(const ProgramInfo& info) {
 
 int predict(Rank& rank, Program& program, const RunFile& run, const ModelFiles& files, const std::string& folder,
             bool json, const DriverOptions& options) {
-  const ProgramInfo& info = program.info();
-  check_predicts(info);
+  check_predicts(program.info());
+  const ProgramInfo info = as_entry_reads(program.info(), predict_entry);
   heed_timeout(rank, run);
   check_same_job(rank, info, run);
   prepare(rank, program);
@@ -130,11 +129,11 @@ int predict(Rank& rank, Program& program, const RunFile& run, const ModelFiles& 
   if (const Source* mixture = batches.mixture())
     throw run.error(mixture->mix, "a mixture has no end: of which samples are values wanted?",
                     fmt::format("`data.{}.file` names one file", mixture->input));
-  if (!info.sample_dim.empty() && batches.samples() == 0)
+  if (batches.samples() == 0)
     throw Failure(Cause::usage, fmt::format("what is predicted reads no input with `{}`: of how many samples is it?",
                                             info.sample_dim));
   const LoadedModel model = load_model(rank, program, run, files);
-  std::vector<Predicted> values = predicted_values(program);
+  std::vector<Predicted> values = predicted_values(program, info.sample_dim);
   const auto start = std::chrono::steady_clock::now();
   if (rank.rank() == 0) {
     if (!model.note.empty()) tell("note: {}\n", model.note);

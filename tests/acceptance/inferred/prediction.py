@@ -74,6 +74,7 @@ def check(report, small):
                         {name: list(array.shape) for name, array in expected.items()}, listed)
         check_program(report, folder, expected)
         check_mistakes(report, folder)
+        check_without_minimize(report, folder, image)
 
 
 def compare(report, title, out, expected):
@@ -112,3 +113,30 @@ def check_mistakes(report, folder):
     ):
         done = execute(meshc(), "predict", "net.mesh", *arguments, *chosen, code=None, cwd=folder)
         report.true(f"meshc predict net.mesh {' '.join(arguments)}", done.returncode == code and said in done.stderr and not os.path.exists(f"{folder}/o/logits.npy"), f"{done.returncode}: {done.stderr[-400:]}")
+
+
+# A sampler, a feature extractor: specs that say nothing of training.
+ALONE = """dim batch = 48, pixel = 20, hidden = 6
+model %s {
+  input image : u8[batch, pixel]
+  %s
+  seen = sum[pixel](%s)
+}
+mesh line { all: 3 }
+layout samples on line { batch -> all }
+"""
+
+
+def check_without_minimize(report, folder, image):
+    for model, parameter, of in (("Scaled", "param w : real[pixel] = 2", "real(image) * w"), ("Bare", "", "real(image)")):
+        with open(f"{folder}/{model}.mesh", "w") as file:
+            file.write(ALONE % (model, parameter, of))
+        data = ("data.image.file=image.npy", "--layout", "samples", "-A", "oversubscribed")
+        given = ()
+        if parameter:
+            np.save(f"{folder}/batch.npy", image[:48])
+            execute(meshc(), "run", f"{model}.mesh", "data.image.file=batch.npy", "train.steps=1", "checkpoint.dir=ck-alone", *data[1:], cwd=folder)
+            given = ("--params", "ck-alone")
+        done = execute(meshc(), "predict", f"{model}.mesh", "seen", *data, *given, "--out", f"out-{model}", "--json", cwd=folder)
+        values, whole = np.load(f"{folder}/out-{model}/seen.npy"), image.astype(np.float64).sum(1) * (2 if parameter else 1)
+        report.true(f"{model}, without `minimize`: every sample, as NumPy", json.loads(done.stdout)["samples"] == SAMPLES and np.array_equal(values, whole), values.shape)
