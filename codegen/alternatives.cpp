@@ -30,18 +30,75 @@ std::string with_attributes(std::string rules, std::string_view old) {
   return rules + attributes;
 }
 
-std::vector<Priced> priced(const CompileRequest& request, const SourceMap& sources, const DiagnosticSink& levels,
-                           const Diagnostic& one) {
-  std::vector<Priced> all;
-  for (const Fix& alternative : one.alternatives) {
-    const std::string rule = with_attributes(alternative.text, sources.text(alternative.span));
-    DiagnosticSink unheard = with_levels_of(levels);
-    const Change change{alternative.span, rule, rule, true};
-    if (const std::optional<Compiled> compiled = compiled_with(change, request, sources, unheard))
-      all.push_back({rule, step_cost(compiled->sharded(), compiled->program)});
+size_t count_of(const std::vector<Diagnostic>& told, const std::string& code) {
+  return static_cast<size_t>(std::ranges::count(told, code, &Diagnostic::code));
+}
+
+/// What comes of the alternatives of one diagnostic.
+struct Tried {
+  std::vector<Priced> compiled;
+  std::vector<std::string> rules;  // with which this is no longer wrong, but something else is
+};
+
+class Trials {
+ public:
+  Trials(const CompileRequest& request, const SourceMap& sources, const DiagnosticSink& levels,
+         const std::vector<Diagnostic>& told)
+      : request_(request), sources_(sources), levels_(levels), told_(told) {}
+
+  Tried all_of(const Diagnostic& one) const {
+    Tried tried;
+    for (const Fix& alternative : one.alternatives) take(one, alternative, tried);
+    std::ranges::stable_sort(tried.compiled, {}, [](const Priced& of) { return of.cost.seconds; });
+    return tried;
   }
-  std::ranges::stable_sort(all, {}, [](const Priced& of) { return of.cost.seconds; });
-  return all;
+
+ private:
+  /// A rule of several dims may contradict itself in more than one tensor: then it is written anew once more.
+  void take(const Diagnostic& one, const Fix& alternative, Tried& tried) const {
+    const Span at = alternative.span;
+    std::string rule = with_attributes(alternative.text, sources_.text(at));
+    for (size_t turn = 0; turn < most_turns; ++turn) {
+      DiagnosticSink found = with_levels_of(levels_);
+      if (const std::optional<Compiled> compiled = compiled_with({at, rule, rule, true}, request_, sources_, found)) {
+        const bool known = std::ranges::count(tried.compiled, rule, &Priced::rule) > 0;
+        if (!known) tried.compiled.push_back({rule, step_cost(compiled->sharded(), compiled->program)});
+        return;
+      }
+      const std::vector<Diagnostic> said = found.diagnostics();
+      if (count_of(said, one.code) < count_of(told_, one.code)) return tried.rules.push_back(rule);
+      if (!rewrite(rule, at, said)) return;
+    }
+  }
+
+  /// As the first of these proposes for a rule that has come to stand at `at`.
+  static bool rewrite(std::string& rule, Span at, const std::vector<Diagnostic>& said) {
+    for (const Diagnostic& one : said)
+      for (const auto& [span, text] : one.alternatives) {
+        if (span.file != at.file || span.begin < at.begin || span.end > at.begin + rule.size()) continue;
+        const size_t begin = span.begin - at.begin;
+        rule.replace(begin, span.size(), with_attributes(text, rule.substr(begin, span.size())));
+        return true;
+      }
+    return false;
+  }
+
+  static constexpr size_t most_turns = 8;
+  const CompileRequest& request_;
+  const SourceMap& sources_;
+  const DiagnosticSink& levels_;
+  const std::vector<Diagnostic>& told_;
+};
+
+/// In place of what a diagnostic proposes without having tried it.
+std::vector<std::string> helps_of(const Tried& tried) {
+  std::vector<std::string> helps;
+  for (const auto& [rule, cost] : tried.compiled)
+    helps.push_back(fmt::format("`{}`: a step takes {} and sends {}, a rank holds {}", rule, time_text(cost.seconds),
+                                meshrt::bytes_text(cost.bytes), meshrt::bytes_text(cost.memory)));
+  if (helps.empty())
+    for (const std::string& rule : tried.rules) helps.push_back(fmt::format("`{}` would do here", rule));
+  return helps;
 }
 
 }  // namespace
@@ -50,17 +107,15 @@ void price_alternatives(const CompileRequest& request, const SourceMap& sources,
                         std::vector<Diagnostic>& told) {
   CompileRequest whole = request;
   whole.stop_after.clear();
+  const Trials trials(whole, sources, levels, told);
   size_t looked_at = 0;
+  std::vector<std::pair<Diagnostic*, std::vector<std::string>>> found;
   for (Diagnostic& one : told) {
-    if (one.alternatives.empty() || ++looked_at > most_diagnostics) continue;
-    const std::vector<Priced> found = priced(whole, sources, levels, one);
-    if (found.empty()) continue;
-    one.helps.clear();
-    for (const auto& [rule, cost] : found)
-      one.helps.push_back(fmt::format("`{}`: a step takes {} and sends {}, a rank holds {}", rule,
-                                      time_text(cost.seconds), meshrt::bytes_text(cost.bytes),
-                                      meshrt::bytes_text(cost.memory)));
+    if (one.alternatives.empty()) continue;
+    found.emplace_back(&one,
+                       ++looked_at > most_diagnostics ? std::vector<std::string>() : helps_of(trials.all_of(one)));
   }
+  for (auto& [one, helps] : found) one->helps = std::move(helps);
 }
 
 }  // namespace mesh
