@@ -67,7 +67,9 @@ Command ckpt_command() {
                        "convert: write floats as this type; the optimizer's stay f32 where f16 is given")
             ->type_name("TYPE")
             ->check(CLI::IsMember({"f64", "f32", "bf16", "f16"}));
-        app.add_option("--names", options->conversion.names, "convert: a YAML map `ours: theirs`")->type_name("FILE");
+        app.add_option("--names", options->conversion.names,
+                       "convert: a YAML map `ours: theirs`; what A calls as on its left, B calls as on its right")
+            ->type_name("FILE");
         app.add_flag("--parameters", options->conversion.parameters, "convert: leave the optimizer's tensors out");
         app.add_flag("--json", options->json, "print one JSON object");
         return [options] { return run(*options); };

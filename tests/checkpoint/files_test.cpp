@@ -82,6 +82,17 @@ TEST_F(FilesTest, NamesThatDoNotFitAreRefused) {
   EXPECT_EQ(error_of("w: v\n"), head + "`w` and `v` would both be `v`");
   EXPECT_EQ(error_of("w: x.{layer}\nv: x.1\n"), head + "`w` and `v` would both be `x.1`");
   EXPECT_EQ(error_of("vv: x\n"), head + "the map names `vv`, which is not there: did you mean `v`?");
+  EXPECT_EQ(error_of("out: x\nkey: y\nvv: z\n"),
+            head +
+                "the map names `key`, which is not there\n  the map names `out`, which is not there\n  the map names "
+                "`vv`, which is not there: did you mean `v`?\n  known tensors: w, v, none, flag, w.moment1");
+  EXPECT_EQ(error_of("large: w\nv: x\n"),
+            head +
+                "the map names `large`, which is not there\n  known tensors: w, v, none, flag, w.moment1\n  a map "
+                "`ours: theirs` "
+                "gives the names on its right to tensors that have those on its left, and some here have\n  those "
+                "on its right: with `--params` or `train.params` such a file is read as it is, by `--names` or "
+                "`train.names`");
   EXPECT_EQ(error_of("v: '{layer}.x'\n"), head + "`v`: the map gives it the dims layer, ..., it has vocab");
 }
 

@@ -371,7 +371,9 @@ TEST_F(TrainTest, BeginsFromParametersOfAFile) {
   write_safetensors(folder_.path("w.safetensors"), std::span(&other, 1));
   EXPECT_EQ(failure(text),
             "`w.safetensors` does not fit the program:\n  `w` is not in the file\n  `v` is in the file, but not in the "
-            "program\n`train.fresh` names parameters that begin as the spec says, by paths or patterns");
+            "program\n`train.names` names a map `ours: theirs`, where a file has other names\n`train.fresh` names "
+            "parameters that "
+            "begin as the spec says, by paths or patterns");
   write_safetensors(folder_.path("w.safetensors"), std::span(&wider, 1));
   EXPECT_EQ(failure(text), "`w.safetensors` does not fit the program:\n  `w` is [1] in the file and [] in the program");
 }

@@ -75,10 +75,11 @@ class Matcher {
     for (const std::string& pattern : options_.fresh)
       if (std::ranges::none_of(read, [&](const std::string& name) { return path_matches(pattern, name); }))
         add_wrong(fmt::format("`{}` names no parameter: {}", pattern, suggestion(pattern, read, "tensors")));
-    for (const std::string& left : options_.names.tensors())
-      if (std::ranges::find(names, left) == names.end())
-        add_wrong(
-            fmt::format("the map names `{}`, which the program lacks: {}", left, suggestion(left, names, "tensors")));
+    std::vector<std::string> absent = options_.names.tensors();
+    std::erase_if(absent, [&](const std::string& left) { return std::ranges::count(names, left) > 0; });
+    const Suggestions said = suggestions("the map names `{}`, which the program lacks", absent, names, "tensors");
+    for (const std::string& line : said.lines) add_wrong(line);
+    known_ = said.known;
     for (const NamedArray& array : saved_.tensors())
       if (!expected_.contains(array.name) && (options_.what == Loaded::run || !saved_.of_optimizer(array.name)))
         (may_cease(array.name) ? unmatched.ceased : unmatched.unexpected).push_back(array.name);
@@ -135,9 +136,14 @@ class Matcher {
     std::string lines;
     for (size_t i = 0; i < std::min(shown, wrong_.size()); ++i) lines += "\n  " + wrong_[i];
     if (wrong_.size() > shown) lines += fmt::format("\n  and {} more", wrong_.size() - shown);
+    if (!known_.empty()) lines += "\n  " + known_;
+    const bool of_model = options_.what == Loaded::model;
+    if (missing_ && options_.what != Loaded::run && has_other_names())
+      lines += fmt::format("\n`{}` names a map `ours: theirs`, where a file has other names",
+                           of_model ? "--names" : "train.names");
     if (missing_ && options_.what != Loaded::run)
       lines += fmt::format("\n`{}` names parameters that begin as the spec says, by paths or patterns",
-                           options_.what == Loaded::model ? "--fresh" : "train.fresh");
+                           of_model ? "--fresh" : "train.fresh");
     const std::string replicas = options_.what == Loaded::run ? other_replicas() : "";
     if (misfits_ == wrong_.size() && replicas.empty()) lines += other_sizes();
     if (options_.what == Loaded::run && parameters_fit_)
@@ -146,6 +152,14 @@ class Matcher {
           "with all else anew",
           saved_.path());
     throw Failure(Cause::data, fmt::format("`{}` does not fit the program{}:{}", saved_.path(), replicas, lines));
+  }
+
+  /// Whether no parameter is found by its own name, and there is something else in the file.
+  bool has_other_names() const {
+    return options_.names.tensors().empty() && !saved_.tensors().empty() &&
+           std::ranges::none_of(tensors_, [&](const Tensor& tensor) {
+             return tensor.role == Role::parameter && expected_.contains(tensor.name) && saved_.find(tensor.name);
+           });
   }
 
   /// Where the file is of replicas that train apart and the program of none, of others, or the other way round.
@@ -207,6 +221,7 @@ class Matcher {
   std::vector<Match> matches_;
   std::set<std::string, std::less<>> expected_;
   std::vector<std::string> wrong_;
+  std::string known_;   // names, where the map has others
   size_t misfits_ = 0;  // of what is wrong
   bool missing_ = false;
   bool parameters_fit_ = true;  // whatever else is wrong

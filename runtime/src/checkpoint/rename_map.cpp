@@ -188,17 +188,25 @@ void check_names(const RenameMap& names, const SavedTensors& saved) {
       if (const auto [other, fresh] = taken.try_emplace(renaming.name(i), tensor.name); !fresh)
         wrong.push_back(fmt::format("`{}` and `{}` would both be `{}`", other->second, tensor.name, other->first));
   }
-  for (const std::string& name : names.tensors())
-    if (!saved.find(name))
-      wrong.push_back(
-          fmt::format("the map names `{}`, which is not there: {}", name, suggestion(name, known, "tensors")));
+  std::vector<std::string> absent = names.tensors();
+  std::erase_if(absent, [&](const std::string& name) { return saved.find(name) != nullptr; });
+  const Suggestions said = suggestions("the map names `{}`, which is not there", absent, known, "tensors");
+  wrong.insert(wrong.end(), said.lines.begin(), said.lines.end());
   if (wrong.empty()) return;
   constexpr size_t shown = 12;  // of another model all names are wrong
   const size_t left = wrong.size() - std::min(shown, wrong.size());
   wrong.resize(wrong.size() - left);
+  if (left > 0) wrong.push_back(fmt::format("and {} more", left));
+  if (!said.known.empty()) wrong.push_back(said.known);
+  const bool has_others = std::ranges::any_of(
+      absent, [&](const std::string& name) { return saved.find(names.of(name).name()) != nullptr; });
+  if (has_others)
+    wrong.emplace_back(
+        "a map `ours: theirs` gives the names on its right to tensors that have those on its left, and some here have\n"
+        "  those on its right: with `--params` or `train.params` such a file is read as it is, by `--names` or "
+        "`train.names`");
   throw Failure(Cause::data,
-                fmt::format("the map of names does not fit `{}`:\n  {}{}", saved.path(), fmt::join(wrong, "\n  "),
-                            left == 0 ? "" : fmt::format("\n  and {} more", left)));
+                fmt::format("the map of names does not fit `{}`:\n  {}", saved.path(), fmt::join(wrong, "\n  ")));
 }
 
 std::vector<NamedArray> renamed(const NamedArray& tensor, const RenameMap& names) {

@@ -53,4 +53,22 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& kn
   return fmt::format("known {}: {}", kind, fmt::join(known, ", "));
 }
 
+Suggestions suggestions(const std::string& text, const std::vector<std::string>& words,
+                        const std::vector<std::string>& known, std::string_view kind) {
+  Suggestions made;
+  bool far = false;
+  for (const std::string& word : words) {
+    const std::string closest = closest_word(word, known);
+    far |= closest.empty();
+    made.lines.push_back(fmt::format(fmt::runtime(text), word) +
+                         (closest.empty() ? "" : fmt::format(": did you mean `{}`?", closest)));
+  }
+  if (!far) return made;
+  constexpr size_t shown = 12;
+  const size_t some = std::min(shown, known.size());
+  made.known = fmt::format("known {}: {}", kind, fmt::join(known.begin(), known.begin() + std::ptrdiff_t(some), ", "));
+  if (known.size() > some) made.known += fmt::format(" and {} more", known.size() - some);
+  return made;
+}
+
 }  // namespace meshrt

@@ -14,4 +14,12 @@ std::string closest_word(std::string_view word, const std::vector<std::string>& 
 /// "did you mean `steps`?", or when nothing is close, "known keys: steps, seed" (for `kind` = "keys").
 std::string suggestion(std::string_view word, const std::vector<std::string>& known, std::string_view kind);
 
+struct Suggestions {
+  std::vector<std::string> lines;  // of each word: the text, and "did you mean"
+  std::string known;               // the beginning of the list, where there is a word that nothing is close to
+};
+/// Of several words, the list once. `text` has `{}` where the word goes.
+Suggestions suggestions(const std::string& text, const std::vector<std::string>& words,
+                        const std::vector<std::string>& known, std::string_view kind);
+
 }  // namespace meshrt
