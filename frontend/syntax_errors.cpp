@@ -46,9 +46,9 @@ class Fault {
   Fault(const SyntaxFault& fault, DiagnosticSink& sink) : fault_(fault), sink_(sink), found_(fault.tokens[fault.at]) {}
 
   void report() {
-    if (half_a_part() || foreign_operator() || comma_of_rules() || method() || chosen_by_if() || size_as_dim() ||
-        unfinished_line() || unknown_rule() || missing_arrow() || reserved_name() || wrong_place() || equals_sign() ||
-        unknown_keyword() || lone_expression() || missing_sign()) {
+    if (half_a_part() || foreign_operator() || comma_of_rules() || unless_behind_attributes() || method() ||
+        chosen_by_if() || size_as_dim() || unfinished_line() || unknown_rule() || missing_arrow() || reserved_name() ||
+        wrong_place() || equals_sign() || unknown_keyword() || lone_expression() || missing_sign()) {
       return;
     }
     general();
@@ -133,6 +133,14 @@ class Fault {
     sink_.error("E0101", found_.span, "expected `;` or a new line between two rules, found `,`")
         .here("did you mean `;`?")
         .fix(found_.span, ";");
+    return true;
+  }
+
+  // `key -> ctx { owns: "zigzag" } unless seq`
+  bool unless_behind_attributes() {
+    if (!found_.is("unless") || !previous().is("}")) return false;
+    sink_.error("E0101", found_.span, "`unless` behind the attributes of a rule")
+        .help("what is in braces stands last: `key -> ctx unless seq { owns: \"zigzag\" }`");
     return true;
   }
 
