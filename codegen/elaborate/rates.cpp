@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "codegen/elaborate/expressions.h"
+#include "codegen/elaborate/functions.h"
+#include "codegen/elaborate/terms.h"
 #include "frontend/suggest.h"
 
 namespace mesh::elaboration {
@@ -23,7 +25,7 @@ const std::vector<Row>& schedules() {
   static const std::vector<Row> rows = {
       {"constant", {{"rate", {}}, {"warmup", 0}}, "`constant(rate: 3e-4, warmup: 100)`"},
       {"cosine",
-       {{"peak", {}}, {"warmup", {}}, {"steps", 0}, {"floor", 0}},
+       {{"peak", {}}, {"warmup", 0}, {"steps", 0}, {"floor", 0}},
        "`cosine(peak: 3e-4, warmup: 100)`; without `steps:` it ends with the run's `train.steps`"},
       {"inverse_sqrt",
        {{"peak", {}}, {"warmup", 0}, {"hold", 0}},
@@ -103,6 +105,11 @@ std::optional<Schedule> schedule_of(Elaboration& e, DimScope& scope, const Row& 
   return schedule;
 }
 
+/// Whether a call of that name is one where no schedule is looked for.
+bool means_something(const Elaboration& e, const std::string& name) {
+  return !functions_named(name).empty() || e.declared.blocks.contains(name) || element_named(e, name).has_value();
+}
+
 /// The factors of a product, from left to right.
 void flatten(const ast::Expr& expr, std::vector<const ast::Expr*>& factors) {
   const ast::Expr& bare = ast::without_parentheses(expr);
@@ -134,8 +141,11 @@ std::optional<RateOp> rate_of(Elaboration& e, DimScope& scope, const ast::Expr& 
       }
       std::vector<std::string> names;
       for (const Row& row : schedules()) names.push_back(row.name);
-      if (const auto near = did_you_mean(name, names)) {
-        e.error("E0503", call->callee.span, "unknown schedule `{}`", name).here("did you mean `{}`?", *near);
+      const auto near = did_you_mean(name, names);
+      if (near || !means_something(e, name)) {
+        auto report = e.error("E0503", call->callee.span, "unknown schedule `{}`", name);
+        if (near) report.here("did you mean `{}`?", *near);
+        else report.help(fmt::format("schedules are {}; rates multiply", quoted(names)));
         good = false;
         continue;
       }
