@@ -29,7 +29,7 @@ Command generate_command() {
           meshrt::ask_for_prompt(model->request);
           const size_t prompts = meshrt::prompts_of(model->request).size();
           const auto width = static_cast<size_t>(std::max<int64_t>(1, model->request.beams));
-          return model->start("generate", meshrt::generate, prompts, width);
+          return model->start("generate", meshrt::generate, prompts, width, meshrt::check_prompts);
         };
       }};
 }

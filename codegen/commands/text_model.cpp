@@ -6,6 +6,7 @@
 #include "codegen/commands/command.h"
 #include "codegen/commands/start.h"
 #include "codegen/generation/generation_entries.h"
+#include "codegen/interpret/interpret.h"
 #include "codegen/interpret/interpreted_program.h"
 #include "meshrt/launch.h"
 #include "meshrt/run_file.h"
@@ -51,14 +52,16 @@ void TextModel::declare(CLI::App& app, std::span<const meshrt::GenerateOption> o
   output_.declare(app, true);
 }
 
-int TextModel::start(const char* word, Run run, size_t texts, size_t width) {
+int TextModel::start(const char* word, Run run, size_t texts, size_t width, Check check) {
   spec_.allowed.emplace_back("idle_ranks");  // one text leaves ranks idle: who asks for it knows
   Session session(spec_, output_);
   const std::optional<Compiled> compiled = compile_for(session, texts, width);
   if (!compiled) return exit_diagnostics;
+  const meshrt::RunFile file = meshrt::read_run_file(spec_.run_file(), spec_.overrides(), meshrt::NamedFiles::may_lack);
+  if (check != nullptr)
+    check(program_info(compiled->program, &session.sources), tensors_of_rank(compiled->program, &session.sources, 0),
+          file, request);
   if (interpret_) {
-    const meshrt::RunFile file =
-        meshrt::read_run_file(spec_.run_file(), spec_.overrides(), meshrt::NamedFiles::may_lack);
     const auto ranks = static_cast<int>(compiled->sharded().layout.mesh.ranks());
     return meshrt::launch_threads(ranks, [&](meshrt::Rank& rank) {
       InterpretedProgram program(compiled->program, &session.sources);

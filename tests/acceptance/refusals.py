@@ -65,6 +65,10 @@ def check_decoder(report, folder):
     refused(report, "a prompt longer than learned positions", learned, ("--prompt", "the end", *more),
             "prompt `the end` has 7 positions, and with 3 more there are 10: the model has 8; its parameters have `seq`, so shorten the prompt or give fewer `--tokens`",
             ("--prompt", "the end", "--tokens", 1))
+    with open(f"{folder}/prompts.txt", "w", encoding="utf-8") as file:
+        file.write("the\n\nend\n")
+    refused(report, "an empty line of a file", plain, ("-f", f"{folder}/prompts.txt"),
+            f"{folder}/prompts.txt:2: there is nothing to go on from: give at least one character, or in the run file `start`", ("-f", f"{folder}/prompts.txt", "data.token={file: none, start: 1}"))
     refused(report, "bytes beyond the vocabulary", plain, ("--prompt", "na\u00efve"),
             "prompt `na\u00efve`: the model has no element 195, its vocabulary has 128: it reads bytes below that", ("--prompt", "naive"))
     refused(report, "parameters of other sizes", plain, ("--prompt", "the", "--set", "embed=16", "--set", "vocab=200"),

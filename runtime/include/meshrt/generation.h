@@ -57,9 +57,16 @@ void set_option(GenerateRequest&, const GenerateOption&, const std::string& valu
 /// Asks whoever sits at the terminal for a line to go on from, where none is given.
 void ask_for_prompt(GenerateRequest&);
 
+struct Prompt {
+  std::string text;
+  std::string place = {};  ///< in a file, for messages: "prompts.txt:3"
+};
 /// With the lines of its file. Throws Failure: usage (nothing to go on from, options that exclude each other),
 /// environment (the file cannot be read).
-std::vector<std::string> prompts_of(const GenerateRequest&);
+std::vector<Prompt> prompts_of(const GenerateRequest&);
+
+/// Throws Failure, as `generate` would at its start, for prompts that do not fit the program.
+void check_prompts(const ProgramInfo&, std::span<const Tensor>, const RunFile&, const GenerateRequest&);
 
 /// A text whose likelihood is asked for.
 struct TextToScore {

@@ -18,7 +18,7 @@ namespace meshrt {
 
 namespace {
 
-using Prompts = std::vector<std::string>;
+using Prompts = std::vector<Prompt>;
 
 /// What was written behind a prompt; by beams, all that were found, of which it is the best.
 struct Written {
@@ -30,8 +30,9 @@ std::vector<Sequence> sequences_of(const Prompts& prompts, const DecoderShape& s
                                    const GenerateRequest& request) {
   const std::vector<int32_t> begin = request.begin.empty() ? std::vector<int32_t>{} : vocabulary.pieces(request.begin);
   std::vector<Sequence> sequences;
-  for (const std::string& prompt : prompts) {
-    Sequence one{vocabulary.encode(shape.given.empty() ? prompt : ""), 0, 0, static_cast<int64_t>(sequences.size())};
+  for (const auto& [prompt, place] : prompts) {
+    Sequence one{vocabulary.encode(shape.given.empty() ? prompt : "", false, place), 0, 0,
+                 static_cast<int64_t>(sequences.size())};
     one.prompt = one.tokens.size();
     one.tokens.insert(one.tokens.end(), begin.begin(), begin.end());
     one.forced = one.tokens.size();
@@ -71,6 +72,23 @@ void check_fits(const GenerateRequest& request, const DecoderShape& shape) {
                             request.beams, shape.sequences, shape.sequences == 1 ? "" : "s", shape.batch));
 }
 
+struct Work {
+  std::vector<Sequence> sequences;
+  std::vector<Round> rounds;
+};
+
+Work work_on(const Prompts& prompts, const RunFile& run, const DecoderShape& shape, const Vocabulary& vocabulary,
+             const GenerateRequest& request) {
+  check_fits(request, shape);
+  Work work{sequences_of(prompts, shape, vocabulary, request), {}};
+  std::vector<size_t> lengths;
+  for (const Sequence& one : work.sequences) lengths.push_back(one.tokens.size());
+  std::vector<std::string> texts;
+  for (const Prompt& one : prompts) texts.push_back(one.text);
+  work.rounds = plan_rounds(run, shape, lengths, texts, static_cast<size_t>(std::max<int64_t>(1, request.beams)));
+  return work;
+}
+
 nlohmann::json as_json(const Beam& beam, const Sequence& prompt, const Vocabulary& vocabulary, double length_penalty) {
   const std::span<const int32_t> made = std::span(beam.tokens).subspan(prompt.prompt);
   return {{"text", vocabulary.decode(made)},
@@ -85,7 +103,7 @@ nlohmann::json as_json(const Prompts& prompts, const std::vector<Written>& all, 
   nlohmann::json listed = nlohmann::json::array();
   for (size_t i = 0; i < prompts.size(); ++i) {
     const Sequence& one = all[i].sequence;
-    listed.push_back({{"prompt", prompts[i]},
+    listed.push_back({{"prompt", prompts[i].text},
                       {"text", vocabulary.decode(one.made())},
                       {"tokens", std::vector<int32_t>(one.made().begin(), one.made().end())},
                       {"logprob", std::accumulate(one.logprobs.begin(), one.logprobs.end(), 0.0)},
@@ -113,7 +131,7 @@ void print_json(const nlohmann::json& listed, const Speed& speed, std::FILE* out
 void print_texts(const Prompts& prompts, const std::vector<Written>& all, const Vocabulary& vocabulary, bool goes_on,
                  std::FILE* out) {
   for (size_t i = 0; i < prompts.size(); ++i)
-    tell_on(out, "{}{}\n", goes_on ? prompts[i] : "", vocabulary.decode(all[i].sequence.made()));
+    tell_on(out, "{}{}\n", goes_on ? prompts[i].text : "", vocabulary.decode(all[i].sequence.made()));
 }
 
 /// What is written behind the prompts of a round, to `all`. `show`: where text is printed as it is written; null: not.
@@ -154,20 +172,21 @@ void check_trains(const ProgramInfo& info) {
                                           info.name));
 }
 
+void check_prompts(const ProgramInfo& info, std::span<const Tensor> tensors, const RunFile& run,
+                   const GenerateRequest& request) {
+  const DecoderShape shape = DecoderShape::of(info, tensors);
+  work_on(prompts_of(request), run, shape, Vocabulary(run, shape.input, shape.vocabulary), request);
+}
+
 int generate(Rank& rank, Program& program, const RunFile& run, const ModelFiles& files, const GenerateRequest& request,
              bool json, const DriverOptions& options) {
   check_generates(program.info());
   const Prompts prompts = prompts_of(request);
   with_decoder(rank, program, run, files, [&](const DecoderShape& shape, const Vocabulary& vocabulary) {
-    check_fits(request, shape);
-    const std::vector<Sequence> sequences = sequences_of(prompts, shape, vocabulary, request);
-    std::vector<size_t> lengths;
-    for (const Sequence& one : sequences) lengths.push_back(one.tokens.size());
-    const auto width = static_cast<size_t>(std::max<int64_t>(1, request.beams));
-    const std::vector<Round> rounds = plan_rounds(run, shape, lengths, prompts, width);
-    return [&, sequences, rounds](Decoder& decoder) {
+    return [&, work = work_on(prompts, run, shape, vocabulary, request)](Decoder& decoder) {
+      const auto& [sequences, rounds] = work;
       const bool goes_on = shape.given.empty(), shown = !json && prompts.size() == 1 && request.beams == 0;
-      if (shown && goes_on) tell_on(options.out, "{}", prompts[0]);
+      if (shown && goes_on) tell_on(options.out, "{}", prompts[0].text);
       const auto start = std::chrono::steady_clock::now();
       std::vector<Written> all(prompts.size());
       for (const Round& round : rounds)

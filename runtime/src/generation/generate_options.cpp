@@ -118,7 +118,7 @@ void ask_for_prompt(GenerateRequest& request) {
   if (std::getline(std::cin, line) && !line.empty()) set_option(request, of_generate[0], line);
 }
 
-std::vector<std::string> prompts_of(const GenerateRequest& request) {
+std::vector<Prompt> prompts_of(const GenerateRequest& request) {
   const auto given = [&](const char* name) {
     return std::ranges::any_of(request.given, [&](const std::string& word) { return word.starts_with(name); });
   };
@@ -129,8 +129,11 @@ std::vector<std::string> prompts_of(const GenerateRequest& request) {
       refuse(fmt::format("--beams excludes {}: beams are compared by what the model says alone", other));
   if (request.beams == 0 && given("--length-penalty")) refuse("--length-penalty compares beams: give `--beams B`");
   if (std::ranges::count(request.stops, "") > 0) refuse("--stop takes a text: every text ends with an empty one");
-  std::vector<std::string> prompts = request.prompts;
-  for (std::string& line : file_lines(request)) prompts.push_back(std::move(line));
+  std::vector<Prompt> prompts;
+  for (const std::string& text : request.prompts) prompts.push_back({text});
+  size_t number = 0;
+  for (std::string& line : file_lines(request))
+    prompts.push_back({std::move(line), fmt::format("{}:{}", request.file, ++number)});
   if (prompts.empty()) refuse("nothing to go on from: `--prompt TEXT`, or `-f FILE` with a prompt on each line");
   return prompts;
 }

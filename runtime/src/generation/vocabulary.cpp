@@ -52,14 +52,16 @@ void Vocabulary::check(const std::string& text, std::span<const int32_t> tokens)
                                         : ": it reads bytes below that"));
 }
 
-std::vector<int32_t> Vocabulary::encode(const std::string& text, bool whole) const {
+std::vector<int32_t> Vocabulary::encode(const std::string& text, bool whole, const std::string& place) const {
   std::vector<int32_t> tokens = pieces(text);
   if (start_) tokens.insert(tokens.begin(), *start_);
   check(text, tokens);
   if (whole && end_) tokens.push_back(*end_);
   if (tokens.empty())
-    throw Failure(Cause::data,
-                  "there is nothing to go on from: give at least one character, or in the run file `start`");
+    throw Failure(
+        Cause::data,
+        fmt::format("{}{}there is nothing to go on from: give at least one character, or in the run file `start`",
+                    place, place.empty() ? "" : ": "));
   return tokens;
 }
 std::string Vocabulary::decode(std::span<const int32_t> tokens) const {

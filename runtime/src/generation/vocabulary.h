@@ -21,8 +21,8 @@ class Vocabulary {
   Vocabulary(const RunFile&, const std::string& input, int64_t size);
 
   /// A prompt, or a whole line with the marks that it has in the data. Throws Failure (Cause::data) for numbers
-  /// that the model does not have, and where there are none.
-  std::vector<int32_t> encode(const std::string& text, bool whole = false) const;
+  /// that the model does not have, and where there are none: at `place`, if it is known.
+  std::vector<int32_t> encode(const std::string& text, bool whole = false, const std::string& place = {}) const;
   /// A part of a text, without marks.
   std::vector<int32_t> pieces(const std::string& text) const;
   std::string decode(std::span<const int32_t> tokens) const;
