@@ -202,9 +202,13 @@ Command verify_command() {
       "value, every gradient, every parameter after the step and the metrics. In f64 unless --precision says "
       "otherwise:\n"
       "differences may be 1e-9 (f32: 1e-5; in bf16: 1/64, in f16 1/512, four times that where ranks add up in it, or "
-      "twice what numbers of more bits differ there on one rank: `as near as f32`) of a tensor's largest number. Adam\n"
-      "makes a whole step of a gradient that is zero but for rounding (that of a bias of keys): in f32 such a\n"
-      "parameter may differ by the learning rate, in f64 it does not.\n"
+      "twice what numbers of more bits differ there on one rank: `as near as f32`) of a tensor's largest number. "
+      "Adam,\n"
+      "Adafactor and Lion make a whole step of a gradient that is zero but for rounding (that of a bias of keys): such "
+      "a\n"
+      "parameter may differ by the learning rate, though nothing is wrong. With Adam it does not in f64; with the "
+      "other\n"
+      "two, `sgd(lr: 0.1)` in their place shows whether that is all.\n"
       "Exit code 0: all equal; 1: something differs.",
       {{"meshc verify gpt.mesh", "the spec's default layout"},
        {"meshc verify gpt.mesh --layout both --set batch=4", "another layout, a smaller model"}},
