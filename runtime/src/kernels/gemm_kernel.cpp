@@ -1,9 +1,9 @@
 // gemm_kernel.cpp: c = a · b from one register tile. `a` is read in place, element by element (a broadcast costs
-// little beside the multiply-adds of its row); of `b` a group of panels at a time is copied, which stay in the
-// second-level cache while every row of `a` passes by, and the next group is fetched meanwhile. What follows the
-// product is applied to a tile as soon as its sum is whole. Products of few rows are those of few_rows.h, but for the
-// last few columns. Operands of bf16 and f16 become multiplicands (multiplicand.h) as they are copied. Compiled once an
-// instruction set.
+// little beside the multiply-adds of its row). Of `b` a group of panels at a time is copied, which stay in the
+// second-level cache while every row of `a` passes by: where it lies in rows, by the first tile that reads it. The next
+// group is fetched meanwhile. What follows the product is applied to a tile as soon as its sum is whole. Products of
+// few rows are those of few_rows.h, but for the last few columns. Operands of bf16 and f16 become multiplicands
+// (multiplicand.h) as they are copied. Compiled once an instruction set.
 #include "gemm_kernel.h"
 
 #include "epilogue.h"
@@ -78,37 +78,43 @@ struct Right {
     }
   }
 
-  // Where the n-th cache line lies of what a group at rows k .., columns j .. will read.
-  const B* line(int64_t k, int64_t inner, int64_t j, int64_t n) const {
-    constexpr int width = line_bytes / sizeof(B);
-    const int64_t along = (col == 1 ? group_panels<M> * cols_of_tile<T> : inner) / width, slow = col == 1 ? row : col;
-    return b + k * row + j * col + n / along * slow + n % along * width;
+  // Whether the first tile that reads a panel can take it from b itself and pack it on the way: b lies in rows, and the
+  // tile is a whole one.
+  bool packed_as_read(int64_t inner, int64_t count, int64_t rows) const {
+    return col == 1 && count == cols_of_tile<T> && inner % depth<M> == 0 && rows >= rows_of_tile;
   }
 };
 
-// Fetches a range of lines a few at a time, spread over the tiles of a group.
+// Fetches what the next group of panels is packed from, a few lines of the cache at a time, spread over the tiles of
+// this one.
 template <class T, class A, class B, class M>
 class Prefetch {
  public:
   // The group after rows k .., columns j .. end; nothing where it would be the last or has no unit stride.
-  Prefetch(const Right<T, B, M>& b, int64_t k, int64_t chunk, int64_t j, int64_t end, const Product<T, A, B>& p)
-      : b_(b) {
+  Prefetch(const Right<T, B, M>& b, int64_t k, int64_t chunk, int64_t j, int64_t end, const Product<T, A, B>& p) {
     const bool more_cols = end < p.cols;
-    k_ = more_cols ? k : k + chunk, j_ = more_cols ? end : 0, inner_ = smaller(chunk, p.inner - k_);
+    const int64_t row = more_cols ? k : k + chunk, col = more_cols ? end : 0, inner = smaller(chunk, p.inner - row);
     const int64_t width = group_panels<M> * cols_of_tile<T>;
-    if (k_ >= p.inner || p.cols - j_ < width || (b.col != 1 && b.row != 1) || inner_ < line_bytes / int64_t(sizeof(B)))
-      return;
-    lines_ = inner_ * width * int64_t(sizeof(B)) / line_bytes;
+    if (row >= p.inner || p.cols - col < width || (b.col != 1 && b.row != 1) || inner < line) return;
+    stretch_ = b.b + row * b.row + col * b.col;
+    length_ = b.col == 1 ? width : inner, next_stretch_ = b.col == 1 ? b.row : b.col;
+    lines_ = inner * width / line;
     share_ = lines_ * (rows_of_tile * cols_of_tile<T>) / larger(1, p.rows * (end - j)) + 1;
   }
   void step() {
-    for (const int64_t end = smaller(next_ + share_, lines_); next_ < end; ++next_)
-      __builtin_prefetch(b_.line(k_, inner_, j_, next_), 0, 2);
+    const int64_t count = smaller(share_, lines_);
+    lines_ -= count;
+    for (int64_t i = 0; i < count; ++i) {
+      __builtin_prefetch(stretch_ + passed_, 0, 2);
+      passed_ += line;
+      if (passed_ + line > length_) passed_ = 0, stretch_ += next_stretch_;
+    }
   }
 
  private:
-  const Right<T, B, M>& b_;
-  int64_t k_, j_, inner_, lines_ = 0, share_ = 0, next_ = 0;
+  static constexpr int64_t line = line_bytes / int64_t(sizeof(B));
+  const B* stretch_ = nullptr;  // elements of b that are neighbours, of which so many lines are fetched
+  int64_t length_ = 0, next_stretch_ = 0, passed_ = 0, lines_ = 0, share_ = 0;
 };
 
 // One tile of c at (i, j) of rows x cols, in V registers a row. Where it has fewer columns, it takes a way round.
@@ -118,7 +124,7 @@ void store_registers(const Product<T, A, B>& p, int64_t steps, Left<M> a, const 
   constexpr int R = rows_of_tile, width = V * lanes<T>;
   constexpr int64_t b_row = cols_of_tile<T>;
   T* c = p.c + i * p.c_row + j;
-  if (cols == width) return tile_of<T, R, V>(rows, steps, a, b, b_row, c, p.c_row, accumulate, 0, beside);
+  if (cols == width) return tile_of<T, R, V>(rows, steps, a, b, b_row, c, p.c_row, accumulate, beside);
   alignas(64) T edge[R * width];
   if (accumulate)
     for (int64_t r = 0; r < rows; ++r)
@@ -177,7 +183,7 @@ void multiply_rows(const Product<T, A, B>& p, const Right<T, B, M>& b, int64_t b
       const int64_t past = smaller(j + group, p.cols);
       for (int64_t q = j; q < past; q += width) {
         const int64_t cols = smaller(width, past - q);
-        b.pack(k, inner, q, cols, panels + (q - j) * steps);
+        if (!b.packed_as_read(inner, cols, end - begin)) b.pack(k, inner, q, cols, panels + (q - j) * steps);
         if (b.sums && begin == 0 && end > 0) b.add_sums(k, inner, q, cols);
       }
       Prefetch<T, A, B, M> next(b, k, chunk, j, past, p);
@@ -193,8 +199,12 @@ void multiply_rows(const Product<T, A, B>& p, const Right<T, B, M>& b, int64_t b
           }
           const T* beside[4];
           if (follows) list_beside(p.epilogue, i * p.c_row + q, beside);
-          store_tile(p, steps, here, panels + (q - j) * steps, i, q, rows, cols, accumulate,
-                     follows ? beside : nullptr);
+          M* const panel = panels + (q - j) * steps;
+          const T* const* const wanted = follows ? beside : nullptr;
+          if (i == begin && b.packed_as_read(inner, cols, end - begin))
+            tile<T, rows_of_tile, vectors_of_tile>(steps, here, b.b + k * b.row + q, b.row, p.c + i * p.c_row + q,
+                                                   p.c_row, accumulate, wanted, Packs<M>{panel});
+          else store_tile(p, steps, here, panel, i, q, rows, cols, accumulate, wanted);
           if (follows) epilogue_tile(p.epilogue, p.c, p.c_row, i, q, rows, cols);
         }
       }

@@ -176,6 +176,9 @@ MESHRT_INLINE void load_step(const In* b, [[maybe_unused]] int64_t b_row, Vector
   if constexpr (rows_of_step<M, In> == 1) {
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) step[v] = load_as<M>(b + v * n);
+  } else if constexpr (std::is_same_v<In, AsBfloat16>) {
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) step[v] = rounded_pairs(load(&b[v * n].value), load(&b[v * n + b_row].value));
   } else {
     static_assert(V % 2 == 0, "a register has the elements of one row for two registers of pairs");
 #pragma GCC unroll 4

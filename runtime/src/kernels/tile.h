@@ -39,14 +39,48 @@ struct Constant {
   MESHRT_INLINE constexpr operator int64_t() const { return number; }
 };
 
+// What a tile does with each step of b beside adding it up: nothing,
+struct LeftAlone {
+  template <class M, class B, int V>
+  MESHRT_INLINE void step(const B*, int64_t, const Vector<M> (&)[V]) {}
+};
+
+// or it brings what lies so many elements behind it into the second-level cache,
+struct FetchesAhead {
+  int64_t ahead;
+
+  template <class M, class B, int V>
+  MESHRT_INLINE void step(const B* b, int64_t b_row, const Vector<M> (&)[V]) {
+    constexpr int lines = V * lanes<M> * int(sizeof(B)) / line_bytes;
+#pragma GCC unroll 2
+    for (int i = 0; i < rows_of_step<M, B>; ++i)
+#pragma GCC unroll 8
+      for (int l = 0; l < lines; ++l)
+        __builtin_prefetch(b + i * b_row + ahead + l * (line_bytes / int(sizeof(B))), 0, 2);
+  }
+};
+
+// or stores its multiplicands one step behind the other, as the next tiles read them.
+template <class Packed>
+struct Packs {
+  Packed* to;
+
+  template <class M, class B, int V>
+  MESHRT_INLINE void step(const B*, int64_t, const Vector<M> (&line)[V]) {
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) store(to + v * lanes<M>, line[v]);
+    to += V * lanes<M>;
+  }
+};
+
 // c [R, V registers] (+)= a · b over `inner` multiplicands of type M (multiplicand.h), held in registers; rows of b lie
 // b_row apart, rows of c c_row apart. b has multiplicands, or what becomes them as it is read. `beside`, a list with a
-// null at its end, are arrays whose elements at the places of c are wanted when the tile is whole. Where it `fetches`,
-// what lies `ahead` elements behind what it reads of b is brought into the second-level cache.
-template <class T, int R, int V = tile_vectors, bool fetches = false, class M = T, class B = M>
+// null at its end, are arrays whose elements at the places of c are wanted when the tile is whole. What happens to b as
+// it passes by, `passing` says.
+template <class T, int R, int V = tile_vectors, class M = T, class B = M, class Passing = LeftAlone>
 [[gnu::noinline]] void tile(int64_t inner, Left<M> a, const B* b, int64_t b_row, T* c, int64_t c_row, bool accumulate,
-                            [[maybe_unused]] int64_t ahead = 0, const T* const* beside = nullptr) {
-  constexpr int n = lanes<T>, high = rows_of_step<M, B>, lines = V * n * int(sizeof(B)) / line_bytes;
+                            const T* const* beside = nullptr, Passing passing = {}) {
+  constexpr int n = lanes<T>, high = rows_of_step<M, B>;
   Vector<T> sum[R][V];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
@@ -75,12 +109,7 @@ template <class T, int R, int V = tile_vectors, bool fetches = false, class M = 
       for (; k < end; ++k, b += high * row_of_b) {
         Vector<M> line[V];
         load_step<M>(b, row_of_b, line);
-        if constexpr (fetches)
-#pragma GCC unroll 2
-          for (int i = 0; i < high; ++i)
-#pragma GCC unroll 8
-            for (int l = 0; l < lines; ++l)
-              __builtin_prefetch(b + i * row_of_b + ahead + l * (line_bytes / int(sizeof(B))), 0, 2);
+        passing.template step<M>(b, row_of_b, line);
 #pragma GCC unroll 16
         for (int r = 0; r < R; ++r) {
           const Vector<M> x = splat(read_as<M>(rows[r / 4] + (r % 4) * a.row));
@@ -102,11 +131,11 @@ template <class T, int R, int V = tile_vectors, bool fetches = false, class M = 
 }
 
 // The same for a number of rows known only now, 1 .. R.
-template <class T, int R = tile_rows, int V = tile_vectors, bool fetches = false, class M = T, class B = M>
+template <class T, int R = tile_rows, int V = tile_vectors, class M = T, class B = M, class Passing = LeftAlone>
 inline void tile_of(int64_t rows, int64_t inner, Left<M> a, const B* b, int64_t b_row, T* c, int64_t c_row,
-                    bool accumulate, int64_t ahead = 0, const T* const* beside = nullptr) {
-  if (rows == R) return tile<T, R, V, fetches>(inner, a, b, b_row, c, c_row, accumulate, ahead, beside);
-  if constexpr (R > 1) tile_of<T, R - 1, V, fetches>(rows, inner, a, b, b_row, c, c_row, accumulate, ahead, beside);
+                    bool accumulate, const T* const* beside = nullptr, Passing passing = {}) {
+  if (rows == R) return tile<T, R, V>(inner, a, b, b_row, c, c_row, accumulate, beside, passing);
+  if constexpr (R > 1) tile_of<T, R - 1, V>(rows, inner, a, b, b_row, c, c_row, accumulate, beside, passing);
 }
 
 }  // namespace meshrt::MESHRT_ISA
