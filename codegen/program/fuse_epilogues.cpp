@@ -38,9 +38,10 @@ class EpilogueFuser {
     ProductStep& p = std::get<ProductStep>(steps[i].what);
     if (keep_[root(p.c)] || (type_of(p.c) != Type::f32 && type_of(p.c) != Type::f64)) return false;
     if (p.epilogue.rounded) return false;  // in an earlier round: what came after that would be rounded with it
-    size_t at = i + 1;
-    while (at < steps.size() && !uses_.reads(steps[at], p.c)) ++at;
-    if (at == steps.size()) return false;
+    const std::vector<size_t> here = uses_.readers(steps, p.c);
+    const auto first = std::ranges::upper_bound(here, i);
+    if (first == here.end()) return false;
+    const size_t at = *first;
     const std::optional<SingleMap> next = single_map(steps[at]);
     if (!next || !same_dims(program_, next->to, p.c) || type_of(next->to) != type_of(p.c)) return false;
     if (!may_move(program_, uses_, steps, at, i + 1)) return false;
@@ -74,8 +75,8 @@ class EpilogueFuser {
   void round(Steps& steps, size_t i) {
     const ProductStep& p = std::get<ProductStep>(steps[i].what);
     if (type_of(p.c) != Type::f32 || p.epilogue.rounded) return;
-    for (size_t at = i + 1; at < steps.size(); ++at) {
-      if (!uses_.reads(steps[at], p.c)) continue;
+    for (const size_t at : uses_.readers(steps, p.c)) {
+      if (at <= i) continue;
       const std::optional<SingleMap> next = single_map(steps[at]);
       if (!next || next->function != MapFunction::cast || !next->load(0) || *next->load(0) != p.c) continue;
       if (type_of(next->to) != Type::bf16 || !same_dims(program_, next->to, p.c)) continue;
