@@ -15,7 +15,8 @@ namespace {
 
 class EpilogueFuser {
  public:
-  explicit EpilogueFuser(Program& program) : program_(program), keep_(outlive_routine(program)), uses_(program) {}
+  explicit EpilogueFuser(Program& program)
+      : program_(program), keep_(outlive_routine(program)), uses_(program), names_(program) {}
 
   void run() {
     for_each_list(program_, [&](Steps& steps) {
@@ -60,7 +61,7 @@ class EpilogueFuser {
       if (uses_.writers(p.c).size() > 1) return false;
       if (!is_activation(next->function))
         return keep_repeated(program_, uses_, p.c, steps[at]) && finish(steps[i], epilogue, accumulate, p.c);
-      const std::optional<KeptSlope> kept = keep_slope(program_, uses_, p.c, *next, steps[at]);
+      const std::optional<KeptSlope> kept = keep_slope(program_, uses_, names_, p.c, *next, steps[at]);
       if (!kept) return false;
       epilogue.slope = kept->slope;
     }
@@ -147,6 +148,7 @@ class EpilogueFuser {
   Program& program_;
   const std::vector<bool> keep_;  // by buffer: read when the routine has ended
   MemoryUses uses_;
+  BufferNames names_;
 };
 
 }  // namespace
