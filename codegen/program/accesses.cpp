@@ -134,15 +134,6 @@ BufferId common_memory(const Program& program, const Step& first, const Step& se
   return both;
 }
 
-void use_instead(Program& program, std::vector<Step>& steps, const Access& from, const Access& to) {
-  if (program.buffer(storage(program, from.buffer)).space == Space::arena)
-    program.buffer(storage(program, to.buffer)).space = Space::arena;
-  for (Step& step : steps)
-    for_each_access(step, [&](Access& access, Use) {
-      if (access == from) access = to;
-    });
-}
-
 size_t forward_steps(const Routine& routine) {
   const auto is_forward = [](const Step& step) { return part_of(step) == Part::forward; };
   return static_cast<size_t>(std::ranges::find_if_not(routine.steps, is_forward) - routine.steps.begin());

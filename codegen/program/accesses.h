@@ -24,10 +24,6 @@ void for_each_access(Pass&, const std::function<void(Access&, Use)>&);
 /// stacked buffer are other memory.
 BufferId common_memory(const Program&, const Step&, const Step&);
 
-/// These steps use `to` where they used `from`, which no other step does. What messages need in the arena they need
-/// there.
-void use_instead(Program&, std::vector<Step>&, const Access& from, const Access& to);
-
 /// How many steps a routine begins with that belong to the forward part.
 size_t forward_steps(const Routine&);
 /// Whether one of them changes a stored tensor: no other entry may execute them then.

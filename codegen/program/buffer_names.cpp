@@ -9,56 +9,22 @@
 
 namespace mesh {
 
-namespace {
-
-std::string last_part(const std::string& path) { return path.substr(path.rfind('.') + 1); }
-
-}  // namespace
-
-/// "layer.attn.wq" is called "wq", or "attn_wq" if another tensor has that name; its moment "wq_moment1". What the
-/// optimizer keeps of no parameter has its whole path, "loss_scale".
-std::string stored_name(const Graph& graph, StoredId id) {
-  const Stored& stored = graph.stored[id.index];
-  std::string last = last_part(stored.path);
-  if (stored.kind == StoredKind::optimizer && stored.parameter)
-    return stored_name(graph, stored.parameter) + "_" + last;
-  if (stored.kind == StoredKind::optimizer) {
-    last = stored.path;
-    std::ranges::replace(last, '.', '_');
-    return last;
-  }
-  const bool alone = std::none_of(graph.stored.begin(), graph.stored.end(), [&](const Stored& other) {
-    return other.path != stored.path && other.kind != StoredKind::optimizer && last_part(other.path) == last;
-  });
-  if (alone || last == stored.path) return last;
-  return last_part(stored.path.substr(0, stored.path.rfind('.'))) + "_" + last;
-}
-
 /// "d_layer.attn.wq" is called "d_wq", "layer.attn.q.stash" is "q_stash", the norm of a gradient "norm_d_wq".
 std::string Lowering::short_name(ValueId value) const {
   const std::string& path = known_as(graph_, value);
   if (path.empty()) return name_by_producer(value);
-  if (path.ends_with(".stash")) return last_part(path.substr(0, path.rfind('.'))) + "_stash";
+  if (path.ends_with(".stash")) return std::string(last_part(path.substr(0, path.rfind('.')))) + "_stash";
   for (const std::string prefix : {"d_", "squares_", "norm_d_", "norm_"}) {
     if (!path.starts_with(prefix)) continue;
-    for (uint32_t i = 0; i < graph_.stored.size(); ++i)
-      if (path.compare(prefix.size(), std::string::npos, graph_.stored[i].path) == 0)
-        return prefix + stored_name(graph_, {i});
-    if (path.find('.') != std::string::npos) return prefix + last_part(path);
+    if (const auto stored = stored_names_.with_path(std::string_view(path).substr(prefix.size())))
+      return prefix + stored_names_.of(*stored);
+    if (path.find('.') != std::string::npos) return prefix + std::string(last_part(path));
   }
-  return last_part(path);
+  return std::string(last_part(path));
 }
 
 std::string Lowering::name_by_producer(ValueId value) const {
-  for (const NodeId id : graph_.body(graph_.root()).nodes) {  // what a stored tensor becomes
-    const Node& node = graph_.node(id);
-    const auto* update = std::get_if<UpdateOp>(&node.op);
-    if (!update) continue;
-    ValueId next = node.inputs[0];
-    while (next != value && std::holds_alternative<ReshardOp>(graph_.node(graph_.value(next).producer).op))
-      next = graph_.node(graph_.value(next).producer).inputs[0];
-    if (next == value) return "next_" + stored_name(graph_, update->stored);
-  }
+  if (const auto next = updated_.find(value); next != updated_.end()) return "next_" + stored_names_.of(next->second);
   const Node& node = graph_.node(graph_.value(value).producer);
   if (std::holds_alternative<ReshardOp>(node.op)) return short_name(node.inputs[0]);
   if (const auto* loop = std::get_if<LoopOp>(&node.op)) {
@@ -77,6 +43,20 @@ std::string Lowering::name_by_producer(ValueId value) const {
   if (!part_of) return made;
   const std::string whole = short_name(part_of);
   return made.starts_with(whole) ? made : whole + "_" + made;  // "attention" of `attn`
+}
+
+void Lowering::find_updated() {
+  for (const NodeId id : graph_.body(graph_.root()).nodes) {
+    const Node& node = graph_.node(id);
+    const auto* update = std::get_if<UpdateOp>(&node.op);
+    if (!update) continue;
+    ValueId next = node.inputs[0];
+    updated_.try_emplace(next, update->stored);
+    while (std::holds_alternative<ReshardOp>(graph_.node(graph_.value(next).producer).op)) {
+      next = graph_.node(graph_.value(next).producer).inputs[0];
+      updated_.try_emplace(next, update->stored);
+    }
+  }
 }
 
 void Lowering::find_named_readers() {

@@ -4,6 +4,7 @@
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/fuse.h"
+#include "codegen/program/memory_uses.h"
 #include "codegen/program/walk.h"
 
 namespace mesh {
@@ -12,7 +13,7 @@ namespace {
 
 class Coalescer {
  public:
-  explicit Coalescer(Program& program) : program_(program), keep_(outlive_routine(program)) {}
+  explicit Coalescer(Program& program) : program_(program), keep_(outlive_routine(program)), uses_(program) {}
 
   void run() {
     for_each_list(program_, [&](Steps& steps) { run(steps); });
@@ -31,8 +32,8 @@ class Coalescer {
           const auto* load = std::get_if<Scalar::Load>(&pass.scalars[static_cast<size_t>(pass.stores[s].scalar)].what);
           if (!load || !can_write(steps, i, load->access, pass.stores[s].to, dims_of_pass(*nest, pass))) continue;
           const Access from = load->access, to = pass.stores[s].to;
-          pass.stores.erase(pass.stores.begin() + static_cast<std::ptrdiff_t>(s));
-          use_instead(program_, steps, from, to);
+          uses_.change(steps[i], [&] { pass.stores.erase(pass.stores.begin() + static_cast<std::ptrdiff_t>(s)); });
+          uses_.use_instead(from, to);
         }
     }
   }
@@ -47,26 +48,25 @@ class Coalescer {
     if (!from.maps.empty() || !std::ranges::equal(dims_of(program_, from), stretch(to, dims))) return false;
     // Calls take what lies in one piece.
     const bool piece = std::ranges::equal(dims_of(program_, from), dims_of(program_, to)) && to.maps.empty();
-    int uses = 0;
+    if (!uses_.only_here(steps, from)) return false;
+    const std::vector<size_t> users = uses_.users(steps, from), of_to = uses_.users(steps, to);
+    const size_t first = users.front();
+    if (first >= i || users.back() > i) return false;
     bool begun = false, possible = true;
-    for (size_t k = 0; k < steps.size(); ++k)
+    for (const size_t k : users) {
+      possible = possible && (piece || (std::holds_alternative<Nest>(steps[k].what) && !accumulates(steps[k], from)));
       for_each_access(steps[k], [&](Access& access, Use use) {
-        if (root(access) == root(from)) {
-          ++uses;
-          possible =
-              possible && (piece || (std::holds_alternative<Nest>(steps[k].what) && !accumulates(steps[k], from)));
-          possible = possible && k <= i && access == from && (begun || use == Use::write);
-          begun = true;
-        }
+        if (root(access) != root(from)) return;
+        possible = possible && use != Use::update && (begun || use == Use::write);
+        begun = true;
       });
-    if (!possible || uses != count(from)) return false;
-    size_t first = 0;
-    while (!touches(steps[first], from)) ++first;
-    for (size_t k = first; k < i; ++k)
-      if (touches(steps[k], to) && !stores_elsewhere(steps[k], to)) return false;
+      if (!possible) return false;
+    }
+    for (auto k = std::ranges::lower_bound(of_to, first); k != of_to.end() && *k < i; ++k)
+      if (!stores_elsewhere(steps[*k], to)) return false;
     int in_nest = 0;
     for_each_access(steps[i], [&](Access& access, Use) { in_nest += root(access) == root(to) ? 1 : 0; });
-    return first < i && in_nest == 1;
+    return in_nest == 1;
   }
 
   static std::vector<LocalDim> dims_of_pass(const Nest& nest, const Pass& pass) {
@@ -114,26 +114,16 @@ class Coalescer {
     return a.step == 1 && b.step == 1 && (end(a) <= b.begin || end(b) <= a.begin);
   }
 
-  bool touches(Step& step, const Access& what) const {
-    bool found = false;
-    for_each_access(step, [&](Access& access, Use) { found = found || root(access) == root(what); });
-    return found;
-  }
-
-  int count(const Access& what) const {
-    const UseCounts uses = count_uses(program_);
-    return uses.reads[root(what)] + uses.writes[root(what)];
-  }
-
   /// sum = other + rows added up by index: the rows are added to `other` in place. Step i makes the rows.
   void add_lookup(std::vector<Step>& steps, size_t i) {
     auto* lookup = std::get_if<ScatterStep>(&steps[i].what);
-    if (!lookup || lookup->adds || lookup->reduce != Reduce::sum || keep_[root(lookup->table)] ||
-        count(lookup->table) != 2)
+    if (!lookup || lookup->adds || lookup->reduce != Reduce::sum || keep_[root(lookup->table)]) return;
+    // Two steps use it: this one, and one behind it that reads it.
+    if (uses_.writers(lookup->table).size() != 1 || uses_.readers(lookup->table).size() != 1 ||
+        !uses_.only_here(steps, lookup->table))
       return;
-    size_t at = i + 1;
-    while (at < steps.size() && !touches(steps[at], lookup->table)) ++at;
-    if (at == steps.size()) return;
+    const size_t at = uses_.readers(steps, lookup->table).front();
+    if (at <= i) return;
     auto* nest = std::get_if<Nest>(&steps[at].what);
     if (!nest || nest->passes.size() != 1 || !nest->rows.empty()) return;
     Pass& pass = nest->passes[0];
@@ -147,19 +137,19 @@ class Coalescer {
     if ((left->access == table) == (right->access == table) || root(other) == root(to)) return;
     for (const Access& access : {other, to})
       if (!access.maps.empty() || !std::ranges::equal(dims_of(program_, access), dims_of(program_, table))) return;
-    const StepSets own = sets_of(program_, steps[i]);
-    for (size_t k = i + 1; k < at; ++k)
-      if (conflict(own, sets_of(program_, steps[k]))) return;
+    if (!may_move(program_, uses_, steps, i, at - 1)) return;
     pass.scalars = {{Scalar::Load{other}, program_.buffer(other.buffer).type}};
     pass.stores[0].scalar = 0;
     lookup->table = to;
     lookup->adds = true;
     const auto begin = steps.begin() + static_cast<std::ptrdiff_t>(i);
     std::rotate(begin, begin + 1, steps.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+    uses_ = MemoryUses(program_);
   }
 
   Program& program_;
   const std::vector<bool> keep_;
+  MemoryUses uses_;
 };
 
 }  // namespace

@@ -43,6 +43,9 @@ void simplify(Program&);
 /// simplify.cpp: readers of a plain copy read the original.
 void forward_copies(Program&);
 
+/// sink_nests.cpp: moves each nest of a list down to just before the first step that reads what it gives. What is
+/// `shared`, by buffer, is made in the forward part.
+void sink_nests(const Program&, Steps&, const std::vector<bool>& shared);
 /// merge_nests.cpp: the two nests as one, if they have outer dims in common and every iteration of the second needs of
 /// the first only its own iteration.
 std::optional<Nest> merged(const Program&, const Nest& first, const Nest& second);
@@ -57,6 +60,8 @@ StepSets sets_of(const Program&, const Step&);
 /// Whether the two may not change places.
 bool conflict(const StepSets&, const StepSets&);
 bool contains(const std::vector<uint32_t>& sorted, uint32_t);
+/// Whether a step of the forward part makes something `shared` (by buffer), and may not move below other parts.
+bool stays_in_forward(const Step&, const StepSets&, const std::vector<bool>& shared);
 /// Whether the pass reads, by a map, elements that earlier iterations of it stored: a running sum.
 bool reads_own_stores(const Program&, const Pass&);
 /// Whether the step writes this memory, and reads of it no more than what its own earlier iterations stored.

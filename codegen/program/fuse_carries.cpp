@@ -2,7 +2,7 @@
 // itself; where a turn begins with a copy of the carry, adds to that and copies it back, it adds to the carry.
 #include <algorithm>
 #include <optional>
-#include <set>
+#include <vector>
 
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
@@ -20,23 +20,21 @@ class CarryFuser {
 
   void run() {
     for_each_list(program_, [&](Steps& steps) {
-      for (size_t i = 0; i + 1 < steps.size(); ++i) {
+      for (size_t i = 0; i < steps.size(); ++i) {
+        if (uses_.is_removed(steps[i])) continue;
         const std::optional<size_t> written = write_carry(steps, i), updated = update_carry(steps, i);
-        if (!written && !updated) continue;
-        steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(written ? *written : *updated));
-        if (updated) steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(i--));
-        uses_ = MemoryUses(program_);
+        if (written) uses_.removed(steps[*written]);
+        if (!updated) continue;
+        uses_.removed(steps[*updated]);
+        uses_.removed(steps[i]);
       }
     });
+    uses_.sweep();
   }
 
  private:
   uint32_t root(const Access& access) const { return storage(program_, access.buffer).index; }
   bool is_view(const Access& access) const { return bool(program_.buffer(access.buffer).view_of); }
-  bool touches(const Step& step, const Access& access) const {
-    const StepSets sets = sets_of(program_, step);
-    return contains(sets.reads, root(access)) || contains(sets.writes, root(access));
-  }
 
   /// The step that copies what product `i` makes, which is not needed any more.
   std::optional<size_t> write_carry(Steps& steps, size_t i) {
@@ -44,27 +42,26 @@ class CarryFuser {
     if (!p) return {};
     const Access made = p->c;
     if (!made.turns.empty() || keep_[root(made)] || is_view(made)) return {};
-    const auto at = std::find_if(steps.begin() + static_cast<std::ptrdiff_t>(i) + 1, steps.end(),
-                                 [&](const Step& step) { return copied_to(step, made) != nullptr; });
-    if (at == steps.end()) return {};
-    const Access carry = *copied_to(*at, made);
+    const std::vector<size_t> readers = uses_.readers(steps, made);
+    const auto found = std::ranges::find_if(
+        readers, [&](size_t reader) { return reader > i && copied_to(steps[reader], made) != nullptr; });
+    if (found == readers.end()) return {};
+    const size_t at = *found;
+    const Access carry = *copied_to(steps[at], made);
     if (!carry.turns.empty() || !carry.maps.empty() || is_view(carry) || !may_write(*p, carry)) return {};
     // What the carry held nobody reads behind the product, and the product's result nobody before it or elsewhere; what
     // is copied stays as it is.
-    for (auto step = steps.begin() + static_cast<std::ptrdiff_t>(i) + 1; step != steps.end(); ++step)
-      if (step != at && touches(*step, carry)) return {};
-    for (auto step = at + 1; step != steps.end(); ++step)
-      if (contains(sets_of(program_, *step).writes, root(made))) return {};
-    for (size_t k = 0; k < i; ++k)
-      if (touches(steps[k], made)) return {};
-    if (!only_here(steps, made)) return {};
-    use_instead(program_, steps, made, carry);
-    if (p->epilogue.plus == carry) {
-      p->epilogue.plus.reset();
-      p->accumulate = true;
-    }
-    swallow(steps[i], *at);
-    return static_cast<size_t>(at - steps.begin());
+    if (std::ranges::any_of(uses_.users(steps, carry), [&](size_t user) { return user > i && user != at; })) return {};
+    if (uses_.users(steps, made).front() < i || uses_.writers(steps, made).back() > at) return {};
+    if (!uses_.only_here(steps, made)) return {};
+    uses_.use_instead(made, carry);
+    if (p->epilogue.plus == carry)
+      uses_.change(steps[i], [&] {
+        p->epilogue.plus.reset();
+        p->accumulate = true;
+      });
+    swallow(steps[i], steps[at]);
+    return at;
   }
 
   /// The step that copies back what step `i` has copied of a carry, and others have added to since.
@@ -74,17 +71,15 @@ class CarryFuser {
     const auto [carry, made] = *begins;
     for (const Access& one : {carry, made})
       if (!one.turns.empty() || !one.maps.empty() || is_view(one) || keep_[root(one)]) return {};
-    if (program_.buffer(carry.buffer).type != program_.buffer(made.buffer).type || !only_here(steps, made)) return {};
-    std::optional<size_t> back;
-    for (size_t k = 0; k < steps.size(); ++k) {
-      if (k == i) continue;
-      if ((k < i || back) && touches(steps[k], made)) return {};
-      if (k < i || back || !touches(steps[k], carry)) continue;
-      if (const Access* to = copied_to(steps[k], made); !to || *to != carry) return {};
-      back = k;
-    }
-    if (back) use_instead(program_, steps, made, carry);
-    return back;
+    if (program_.buffer(carry.buffer).type != program_.buffer(made.buffer).type || !uses_.only_here(steps, made))
+      return {};
+    // The next step that touches the carry copies it back, and is the last that touches what was made.
+    const std::vector<size_t> of_carry = uses_.users(steps, carry), of_made = uses_.users(steps, made);
+    const auto back = std::ranges::upper_bound(of_carry, i);
+    if (back == of_carry.end() || of_made.front() < i || of_made.back() > *back) return {};
+    if (const Access* to = copied_to(steps[*back], made); !to || *to != carry) return {};
+    uses_.use_instead(made, carry);
+    return *back;
   }
 
   struct Copy {
@@ -114,20 +109,6 @@ class CarryFuser {
       if (other && root(*other) == root(carry)) return false;
     if (!p.epilogue.plus || root(*p.epilogue.plus) != root(carry)) return true;
     return *p.epilogue.plus == carry && !p.epilogue.activation && !p.epilogue.times && !p.column_sum && !p.accumulate;
-  }
-
-  /// Whether no step outside this body uses the memory, and none under another name.
-  bool only_here(const Steps& steps, const Access& access) const {
-    std::set<const Step*> here;
-    for_each_step(steps, [&](const Step& step) { here.insert(&step); });
-    const auto is_here = [&](const Step* step) { return here.contains(step); };
-    if (!std::ranges::all_of(uses_.readers(access), is_here) || !std::ranges::all_of(uses_.writers(access), is_here))
-      return false;
-    bool same = true;
-    for (const Step& step : steps)
-      for_each_access(
-          step, [&](const Access& other, Use) { same = same && (root(other) != root(access) || other == access); });
-    return same;
   }
 
   Program& program_;

@@ -39,13 +39,13 @@ void fuse_column_sums(Program& program) {
     for (size_t i = 0; i < steps.size(); ++i) {
       ProductStep* p = std::get_if<ProductStep>(&steps[i].what);
       if (!p || p->column_sum || p->accumulate || !p->batch.empty()) continue;
-      for (size_t at = 0; at < steps.size() && !p->column_sum; ++at) {
-        if (uses.is_removed(steps[at])) continue;
+      for (const size_t at : uses.readers(steps, p->b)) {
         const Access* sum = sum_of(steps[at], p->b);
         if (!sum || !is_of_columns(program, *p, *sum) || !may_move(program, uses, steps, at, i)) continue;
         uses.change(steps[i], [&] { p->column_sum = *sum; });
         swallow(steps[i], steps[at]);
         uses.removed(steps[at]);
+        break;
       }
     }
   });

@@ -15,7 +15,8 @@ namespace {
 
 class EpilogueFuser {
  public:
-  explicit EpilogueFuser(Program& program) : program_(program), keep_(outlive_routine(program)), uses_(program) {}
+  explicit EpilogueFuser(Program& program)
+      : program_(program), keep_(outlive_routine(program)), uses_(program), names_(program) {}
 
   void run() {
     for_each_list(program_, [&](Steps& steps) {
@@ -38,9 +39,10 @@ class EpilogueFuser {
     ProductStep& p = std::get<ProductStep>(steps[i].what);
     if (keep_[root(p.c)] || (type_of(p.c) != Type::f32 && type_of(p.c) != Type::f64)) return false;
     if (p.epilogue.rounded) return false;  // in an earlier round: what came after that would be rounded with it
-    size_t at = i + 1;
-    while (at < steps.size() && !uses_.reads(steps[at], p.c)) ++at;
-    if (at == steps.size()) return false;
+    const std::vector<size_t> here = uses_.readers(steps, p.c);
+    const auto first = std::ranges::upper_bound(here, i);
+    if (first == here.end()) return false;
+    const size_t at = *first;
     const std::optional<SingleMap> next = single_map(steps[at]);
     if (!next || !same_dims(program_, next->to, p.c) || type_of(next->to) != type_of(p.c)) return false;
     if (!may_move(program_, uses_, steps, at, i + 1)) return false;
@@ -59,7 +61,7 @@ class EpilogueFuser {
       if (uses_.writers(p.c).size() > 1) return false;
       if (!is_activation(next->function))
         return keep_repeated(program_, uses_, p.c, steps[at]) && finish(steps[i], epilogue, accumulate, p.c);
-      const std::optional<KeptSlope> kept = keep_slope(program_, uses_, p.c, *next, steps[at]);
+      const std::optional<KeptSlope> kept = keep_slope(program_, uses_, names_, p.c, *next, steps[at]);
       if (!kept) return false;
       epilogue.slope = kept->slope;
     }
@@ -74,8 +76,8 @@ class EpilogueFuser {
   void round(Steps& steps, size_t i) {
     const ProductStep& p = std::get<ProductStep>(steps[i].what);
     if (type_of(p.c) != Type::f32 || p.epilogue.rounded) return;
-    for (size_t at = i + 1; at < steps.size(); ++at) {
-      if (!uses_.reads(steps[at], p.c)) continue;
+    for (const size_t at : uses_.readers(steps, p.c)) {
+      if (at <= i) continue;
       const std::optional<SingleMap> next = single_map(steps[at]);
       if (!next || next->function != MapFunction::cast || !next->load(0) || *next->load(0) != p.c) continue;
       if (type_of(next->to) != Type::bf16 || !same_dims(program_, next->to, p.c)) continue;
@@ -146,6 +148,7 @@ class EpilogueFuser {
   Program& program_;
   const std::vector<bool> keep_;  // by buffer: read when the routine has ended
   MemoryUses uses_;
+  BufferNames names_;
 };
 
 }  // namespace

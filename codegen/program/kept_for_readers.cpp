@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "codegen/program/lowering.h"
+#include "codegen/program/extent.h"
 
 namespace mesh {
 namespace {
@@ -74,7 +75,7 @@ bool keep_repeated(Program& program, MemoryUses& uses, const Access& result, Ste
   return true;
 }
 
-std::optional<KeptSlope> keep_slope(Program& program, MemoryUses& uses, const Access& argument,
+std::optional<KeptSlope> keep_slope(Program& program, MemoryUses& uses, BufferNames& names, const Access& argument,
                                     const SingleMap& activation, Step& at) {
   const std::vector<Step*> readers = other_readers(uses, argument, at);
   const std::optional<MapFunction> slope = slope_of(activation.function);
@@ -90,7 +91,8 @@ std::optional<KeptSlope> keep_slope(Program& program, MemoryUses& uses, const Ac
   }
   if (slope) {
     Buffer& buffer = program.buffer(argument.buffer);
-    buffer.name = unique_name(program, std::string(info(*slope).name));
+    const std::string former = std::exchange(buffer.name, names.unique(std::string(info(*slope).name)));
+    names.free(former);
   }
   for (Step* step : readers) {
     uses.change(*step, [&] {

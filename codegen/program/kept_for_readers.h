@@ -3,6 +3,7 @@
 #pragma once
 #include <optional>
 
+#include "codegen/program/buffer_names.h"
 #include "codegen/program/memory_uses.h"
 #include "codegen/program/single_map.h"
 
@@ -17,8 +18,8 @@ bool keep_repeated(Program&, MemoryUses&, const Access& result, Step& at);
 struct KeptSlope {
   std::optional<Access> slope;  // to hold the derivative: the argument's memory. Relu's is read off its result
 };
-std::optional<KeptSlope> keep_slope(Program&, MemoryUses&, const Access& argument, const SingleMap& activation,
-                                    Step& at);
+std::optional<KeptSlope> keep_slope(Program&, MemoryUses&, BufferNames&, const Access& argument,
+                                    const SingleMap& activation, Step& at);
 
 bool is_activation(MapFunction);  // of those that products apply
 

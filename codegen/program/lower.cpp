@@ -5,6 +5,7 @@
 
 #include "codegen/program/accesses.h"
 #include "codegen/program/bound.h"
+#include "codegen/program/buffer_names.h"
 #include "codegen/program/combine.h"
 #include "codegen/program/exposed.h"
 #include "codegen/program/extent.h"
@@ -45,17 +46,9 @@ BufferKind kind_of(StoredKind kind) {
   return BufferKind::state;
 }
 
-BufferId stored_buffer(Program& program, const ShardedGraph& sharded, const Stored& stored, StoredId id) {
-  Buffer buffer{unique_name(program, stored_name(sharded.graph, id)),
-                stored.path,
-                stored.type.element,
-                {},
-                kind_of(stored.kind),
-                Space::own,
-                id,
-                {},
-                0,
-                -1,
+BufferId stored_buffer(Program& program, std::string name, const ShardedGraph& sharded, StoredId id) {
+  const Stored& stored = sharded.graph.stored[id.index];
+  Buffer buffer{std::move(name), stored.path, stored.type.element, {}, kind_of(stored.kind), Space::own, id, {}, 0, -1,
                 stored.span};
   if (stored.kind == StoredKind::parameter) buffer.space = Space::arena;
   for (size_t i = 0; i < stored.type.dims.size(); ++i)
@@ -68,11 +61,11 @@ BufferId stored_buffer(Program& program, const ShardedGraph& sharded, const Stor
 /// The buffers of another graph's stored tensors, by path.
 std::vector<BufferId> stored_alike(const Graph& known, const std::vector<BufferId>& buffers, const Graph& graph) {
   std::vector<BufferId> same;
+  const StoredNames names(known);
   for (const Stored& of : graph.stored) {
-    const auto found = std::find_if(known.stored.begin(), known.stored.end(),
-                                    [&](const Stored& other) { return other.path == of.path; });
-    if (found == known.stored.end()) internal_error("the first entry knows no tensor " + of.path);
-    same.push_back(buffers[static_cast<size_t>(found - known.stored.begin())]);
+    const std::optional<StoredId> found = names.with_path(of.path);
+    if (!found) internal_error("the first entry knows no tensor " + of.path);
+    same.push_back(buffers[found->index]);
   }
   return same;
 }
@@ -109,9 +102,12 @@ void merge_steps(Program& program, const LowerOptions& options) {
 Program lowered(std::span<const Entry> entries, const LowerOptions& options, bool share) {
   Program program;
   program.sharded = entries.front().sharded;
+  const Graph& graph = program.sharded.graph;
+  const StoredNames wishes(graph);
+  BufferNames names(program);
   std::vector<BufferId> stored;
-  for (uint32_t i = 0; i < program.sharded.graph.stored.size(); ++i)
-    stored.push_back(stored_buffer(program, program.sharded, program.sharded.graph.stored[i], {i}));
+  for (uint32_t i = 0; i < graph.stored.size(); ++i)
+    stored.push_back(stored_buffer(program, names.unique(wishes.of({i})), program.sharded, {i}));
 
   EntryLowering first(program, entries.front(), stored, 0);
   std::deque<EntryLowering> others;

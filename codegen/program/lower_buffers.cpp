@@ -1,6 +1,5 @@
 // lower_buffers.cpp: where values lie in memory, under which dims and in which order.
 #include <algorithm>
-#include <charconv>
 
 #include "codegen/graph/dims.h"
 #include "codegen/graph/op.h"
@@ -8,31 +7,6 @@
 #include "codegen/program/lowering.h"
 
 namespace mesh {
-
-namespace {
-
-/// 2 of "x_2" for "x", 1 of "x" itself; 0 of any other name.
-size_t number_of(const std::string& name, const std::string& wish) {
-  if (name == wish) return 1;
-  const size_t digits = wish.size() + 1;
-  if (name.size() <= digits || name[wish.size()] != '_' || name[digits] == '0' || !name.starts_with(wish)) return 0;
-  size_t number = 0;
-  const char* end = name.data() + name.size();
-  const auto read = std::from_chars(name.data() + digits, end, number);
-  return read.ec == std::errc{} && read.ptr == end && number > 1 ? number : 0;
-}
-
-}  // namespace
-
-/// With the least number behind it that no buffer has.
-std::string unique_name(const Program& program, std::string wish) {
-  std::vector<bool> taken(program.buffers.size() + 3);
-  for (const Buffer& buffer : program.buffers)
-    if (const size_t number = number_of(buffer.name, wish); number > 0 && number < taken.size()) taken[number] = true;
-  if (!taken[1]) return wish;
-  const auto free = std::find(taken.begin() + 2, taken.end(), false);
-  return wish + "_" + std::to_string(free - taken.begin());
-}
 
 std::vector<LocalDim> ordered(const std::vector<LocalDim>& dims, const std::vector<DimId>& order) {
   std::vector<LocalDim> result;
@@ -63,19 +37,9 @@ BufferKind Lowering::kind_of(ValueId value) const {
   return BufferKind::workspace;
 }
 
-BufferId Lowering::new_buffer(std::string name, std::string path, Type type, std::vector<LocalDim> dims,
+BufferId Lowering::new_buffer(const std::string& name, std::string path, Type type, std::vector<LocalDim> dims,
                               BufferKind kind, Span span) {
-  Buffer buffer{unique_name(program_, std::move(name)),
-                std::move(path),
-                type,
-                std::move(dims),
-                kind,
-                Space::own,
-                {},
-                {},
-                0,
-                -1,
-                span};
+  Buffer buffer{names_->unique(name), std::move(path), type, std::move(dims), kind, Space::own, {}, {}, 0, -1, span};
   buffer.elements = largest_elements(program_, buffer);
   program_.buffers.push_back(std::move(buffer));
   return {static_cast<uint32_t>(program_.buffers.size() - 1)};
@@ -103,7 +67,7 @@ BufferId Lowering::view(const Access& access, std::vector<LocalDim> dims) {
   for (uint32_t i = 0; i < program_.buffers.size(); ++i)
     if (program_.buffers[i].view_of == root && program_.buffers[i].dims == all) return {i};
   Buffer buffer = program_.buffer(root);
-  buffer.name = unique_name(program_, buffer.name);
+  buffer.name = names_->unique(buffer.name);
   buffer.dims = std::move(all);
   buffer.view_of = root;
   program_.buffers.push_back(std::move(buffer));

@@ -23,8 +23,10 @@ Lowering::Lowering(Program& program, const ShardedGraph& sharded, std::vector<Bu
       readers_(graph_.values.size()),
       slices_(graph_.values.size()),
       serves_(graph_.values.size()),
+      stored_names_(graph_),
       work_(sharded) {
   find_readers();
+  find_updated();
   find_named_readers();
 }
 
@@ -62,6 +64,7 @@ std::optional<Access> Lowering::found(ValueId value) const {
 
 void Lowering::lower_root(const std::vector<bool>& wanted, std::vector<Step>& steps) {
   steps_ = &steps;
+  names_.emplace(program_);
   for (NodeId id : graph_.body(graph_.root()).nodes)
     if (wanted[id.index]) lower_node(id);
   at_ = {};

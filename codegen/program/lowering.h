@@ -14,6 +14,7 @@
 #include "codegen/graph/builder.h"
 #include "codegen/layout/stages.h"
 #include "codegen/layout/work.h"
+#include "codegen/program/buffer_names.h"
 #include "codegen/program/program.h"
 
 namespace mesh {
@@ -92,7 +93,7 @@ class Lowering {
   // lower_buffers.cpp
   std::vector<LocalDim> local_dims(ValueId) const;
   BufferKind kind_of(ValueId) const;
-  BufferId new_buffer(std::string name, std::string path, Type, std::vector<LocalDim>, BufferKind, Span);
+  BufferId new_buffer(const std::string& name, std::string path, Type, std::vector<LocalDim>, BufferKind, Span);
   BufferId view(const Access&, std::vector<LocalDim> dims);
   bool is_alone(ValueId) const;
   bool is_made_at(ValueId, const Place&) const;
@@ -102,6 +103,7 @@ class Lowering {
   // buffer_names.cpp
   std::string short_name(ValueId) const;
   std::string name_by_producer(ValueId) const;
+  void find_updated();
   void find_named_readers();
 
   // lower_nest.cpp
@@ -196,8 +198,11 @@ class Lowering {
   std::vector<int> readers_;                   // by value: how many nodes or callers use it
   std::vector<int> slices_;                    // by value: how many of these are slices of it
   std::vector<ValueId> serves_;                // by value: the nearest value with a name that is made of it
-  std::map<ValueId, LoopId> turn_;             // loops' indices
-  std::vector<Step>* steps_ = nullptr;         // being appended to
+  std::map<ValueId, StoredId> updated_;        // what a stored tensor becomes, and what that is moved from
+  const StoredNames stored_names_;
+  std::optional<BufferNames> names_;    // while it is lowered
+  std::map<ValueId, LoopId> turn_;      // loops' indices
+  std::vector<Step>* steps_ = nullptr;  // being appended to
   std::vector<const Node*> updates_;
   std::optional<Access> done_;  // the condition that ends the loop whose body is being lowered
   struct StageInput {
@@ -213,10 +218,6 @@ class Lowering {
   LoopId stage_;  // of the pipeline under way, where its coordinates have several stages
 };
 
-/// What the buffer of a stored tensor wishes to be called.
-std::string stored_name(const Graph&, StoredId);
-/// A name that no buffer of the program has.
-std::string unique_name(const Program&, std::string wish);
 /// The access with one more map.
 Access mapped(Access, const IndexMap&);
 /// Dims of `dims` in the order of `order`.

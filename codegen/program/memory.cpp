@@ -1,10 +1,13 @@
 #include "codegen/program/memory.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <set>
 
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
+#include "codegen/program/first_fit.h"
 #include "codegen/program/lifetimes.h"
 
 namespace mesh {
@@ -25,6 +28,7 @@ class Plan {
     std::iota(slot_.begin(), slot_.end(), 0);
     for (Lifetime& life : life_)
       if (!share && life.routine >= 0) life.routine = -1;
+    for (size_t i = 0; i < life_.size(); ++i) ending_at_[life_[i].last].insert(i);
     for (const Routine& routine : program.routines)
       for_each_numbered(routine.steps, [&](const Step& step, int number, int block) {
         if (const auto* nest = std::get_if<Nest>(&step.what)) reuse(*nest, number, block);
@@ -60,20 +64,26 @@ class Plan {
       for (const Pass::Store& store : pass.stores) {
         const size_t to = storage(program_, store.to.buffer).index;
         if (life_[to].first != step || life_[to].block != block || slot(to) != to) continue;
-        for (size_t from = 0; from < life_.size() && slot(to) == to; ++from) {
+        for (const size_t from : ending_at_[step]) {
           const size_t place = slot(from);
-          if (life_[from].last != step || life_[from].block != block ||
-              std::find(given.begin(), given.end(), place) != given.end())
-            continue;
+          if (life_[from].block != block || std::find(given.begin(), given.end(), place) != given.end()) continue;
           if (!may_merge(from, to) || !may_take_over(program_, nest, BufferId{static_cast<uint32_t>(from)},
                                                      BufferId{static_cast<uint32_t>(to)}))
             continue;
           slot_[to] = place;
-          life_[place].last = std::max(life_[place].last, life_[to].last);
+          live_on(place, life_[to].last);
           if (life_[place].ranks != life_[to].ranks) life_[place].ranks = {};
           given.push_back(place);
+          break;
         }
       }
+  }
+
+  void live_on(size_t buffer, int last) {
+    if (last <= life_[buffer].last) return;
+    ending_at_[life_[buffer].last].erase(buffer);
+    life_[buffer].last = last;
+    ending_at_[last].insert(buffer);
   }
 
   bool may_merge(size_t from, size_t to) const {
@@ -126,27 +136,17 @@ class Plan {
       if (is_shared(a) != is_shared(b)) return is_shared(b);
       return is_shared(a) && bytes(a) > bytes(b);
     });
-    std::vector<size_t> placed;
+    FirstFit arena, own;
     for (size_t i : order) {
       Buffer& buffer = program_.buffers[i];
-      std::vector<std::pair<int64_t, int64_t>> taken;
-      for (size_t other : placed)
-        if (program_.buffers[other].space == buffer.space && life_[other].meets(life_[i]))
-          taken.emplace_back(program_.buffers[other].offset, program_.buffers[other].offset + bytes(other));
-      std::sort(taken.begin(), taken.end());
-      int64_t offset = 0;
-      for (const auto& [begin, end] : taken) {
-        if (offset + bytes(i) <= begin) break;
-        offset = std::max(offset, end);
-      }
-      buffer.offset = offset;
-      placed.push_back(i);
-      int64_t& total = buffer.space == Space::arena ? program_.memory.arena : program_.memory.own;
-      total = std::max(total, offset + bytes(i));
+      const bool in_arena = buffer.space == Space::arena;
+      buffer.offset = (in_arena ? arena : own).place(life_[i], bytes(i));
+      int64_t& total = in_arena ? program_.memory.arena : program_.memory.own;
+      total = std::max(total, buffer.offset + bytes(i));
     }
     for (size_t i = 0; i < program_.buffers.size(); ++i)
       if (slot(i) != i) program_.buffers[i].offset = program_.buffers[slot(i)].offset;
-    find_used(placed);
+    find_used(order);
   }
 
   // ---- what ranks use
@@ -200,32 +200,59 @@ class Plan {
   /// By kind: what always lives, and what lives at the step at which most does; gaps count as workspace.
   void account() {
     int64_t most = -1;
+    Lifetime fullest;
+    size_t by = 0;
     for (int routine = 0; routine < static_cast<int>(program_.routines.size()); ++routine) {
-      int last = 0;
-      for (const Lifetime& life : life_)
-        if (life.routine == routine) last = std::max(last, life.last);
-      for (int step = 0; step <= last; ++step)
-        for (size_t alike = 0; alike < classes_.count(); ++alike) {
-          Lifetime now{routine, step, step};
-          now.ranks.resize(classes_.count());
-          now.ranks[alike] = true;
-          std::map<BufferKind, int64_t> kinds;
-          int64_t sum = 0;
-          for (size_t i = 0; i < life_.size(); ++i) {
-            if (program_.buffers[i].view_of || slot(i) != i || !life_[i].meets(now)) continue;
-            kinds[program_.buffers[i].kind] += bytes_at_[alike][i];
-            sum += bytes_at_[alike][i];
+      const std::vector<std::vector<int64_t>> sums = sums_of(routine);
+      for (size_t step = 0; step < sums.front().size(); ++step)
+        for (size_t alike = 0; alike < classes_.count(); ++alike)
+          if (sums[alike][step] > most) {
+            most = sums[alike][step];
+            fullest = {routine, static_cast<int>(step), static_cast<int>(step)};
+            by = alike;
           }
-          if (sum > most) most = sum, program_.memory.by_kind = std::move(kinds);
-        }
     }
+    for (size_t i = 0; i < life_.size(); ++i)
+      if (has_place(i) && is_used_by(i, by) && life_[i].meets(fullest))
+        program_.memory.by_kind[program_.buffers[i].kind] += bytes_at_[by][i];
     const int64_t gaps = program_.memory.peak() - std::max<int64_t>(most, 0);
     if (gaps > 0) program_.memory.by_kind[BufferKind::workspace] += gaps;
+  }
+
+  bool has_place(size_t buffer) const {
+    return !program_.buffers[buffer].view_of && slot(buffer) == buffer && life_[buffer].routine != -2;
+  }
+  bool is_used_by(size_t buffer, size_t alike) const {
+    return life_[buffer].ranks.empty() || life_[buffer].ranks[alike];
+  }
+
+  /// What lives at each step of a routine, by class of ranks.
+  std::vector<std::vector<int64_t>> sums_of(int routine) const {
+    int last = 0;
+    for (const Lifetime& life : life_)
+      if (life.routine == routine) last = std::max(last, life.last);
+    const auto steps = static_cast<size_t>(last) + 1;
+    std::vector<std::vector<int64_t>> sums(classes_.count(), std::vector<int64_t>(steps + 1));  // more than before
+    for (size_t i = 0; i < life_.size(); ++i) {
+      const Lifetime& life = life_[i];
+      if (!has_place(i) || (life.routine != routine && life.routine != -1)) continue;
+      for (size_t alike = 0; alike < classes_.count(); ++alike) {
+        if (!is_used_by(i, alike)) continue;
+        sums[alike][life.routine < 0 ? 0 : static_cast<size_t>(life.first)] += bytes_at_[alike][i];
+        sums[alike][life.routine < 0 ? steps : static_cast<size_t>(life.last) + 1] -= bytes_at_[alike][i];
+      }
+    }
+    for (std::vector<int64_t>& of_class : sums) {
+      std::partial_sum(of_class.begin(), of_class.end(), of_class.begin());
+      of_class.pop_back();
+    }
+    return sums;
   }
 
   Program& program_;
   const RankClasses classes_;
   std::vector<Lifetime> life_;
+  std::map<int, std::set<size_t>> ending_at_;   // by step: buffers that live until then
   std::vector<size_t> slot_;                    // by buffer: whose place it takes, itself where none
   std::vector<std::vector<int64_t>> bytes_at_;  // by class of ranks and buffer
 };

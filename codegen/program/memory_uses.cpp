@@ -1,7 +1,10 @@
 #include "codegen/program/memory_uses.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 
+#include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/fuse.h"
 #include "codegen/program/walk.h"
@@ -12,8 +15,14 @@ MemoryUses::MemoryUses(Program& program)
     : program_(&program), readers_(program.buffers.size()), writers_(program.buffers.size()) {
   for (Routine& routine : program.routines)
     for_each_step(routine.steps, [&](Step& step) {
-      if (!has_bodies(step)) add(step);
+      if (has_bodies(step)) note_bodies(step);
+      else add(step);
     });
+}
+
+void MemoryUses::note_bodies(Step& step) {
+  for (const Steps* body : bodies(step))
+    for (const Step& inner : *body) around_[&inner] = &step;
 }
 
 uint32_t MemoryUses::root(const Access& access) const { return storage(*program_, access.buffer).index; }
@@ -21,9 +30,48 @@ uint32_t MemoryUses::root(const Access& access) const { return storage(*program_
 const std::vector<Step*>& MemoryUses::readers(const Access& access) const { return readers_[root(access)]; }
 const std::vector<Step*>& MemoryUses::writers(const Access& access) const { return writers_[root(access)]; }
 
-bool MemoryUses::reads(const Step& step, const Access& access) const {
-  if (has_bodies(step)) return contains(sets_of(*program_, step).reads, root(access));
-  return std::ranges::count(readers(access), &step) > 0;
+std::optional<size_t> MemoryUses::place(const Steps& steps, const Step& step) const {
+  const std::less<const Step*> before;
+  for (const Step* one = &step;;) {
+    if (!before(one, steps.data()) && before(one, steps.data() + steps.size()))
+      return static_cast<size_t>(one - steps.data());
+    const auto around = around_.find(one);
+    if (around == around_.end()) return {};
+    one = around->second;
+  }
+}
+
+std::vector<size_t> MemoryUses::places(const Steps& steps, const std::vector<Step*>& of) const {
+  std::vector<size_t> found;
+  for (const Step* step : of)
+    if (const std::optional<size_t> at = place(steps, *step)) found.push_back(*at);
+  std::ranges::sort(found);
+  found.erase(std::ranges::unique(found).begin(), found.end());
+  return found;
+}
+
+std::vector<size_t> MemoryUses::readers(const Steps& steps, const Access& access) const {
+  return places(steps, readers(access));
+}
+
+std::vector<size_t> MemoryUses::writers(const Steps& steps, const Access& access) const {
+  return places(steps, writers(access));
+}
+
+std::vector<size_t> MemoryUses::users(const Steps& steps, const Access& access) const {
+  std::vector<size_t> users;
+  std::ranges::set_union(readers(steps, access), writers(steps, access), std::back_inserter(users));
+  return users;
+}
+
+bool MemoryUses::only_here(const Steps& steps, const Access& access) const {
+  const auto is_alike = [&](const Step* step) {
+    bool alike = place(steps, *step).has_value();
+    for_each_access(
+        *step, [&](const Access& other, Use) { alike = alike && (other == access || root(other) != root(access)); });
+    return alike;
+  };
+  return std::ranges::all_of(readers(access), is_alike) && std::ranges::all_of(writers(access), is_alike);
 }
 
 void MemoryUses::add(Step& step) {
@@ -49,16 +97,38 @@ void MemoryUses::removed(Step& step) {
   removed_.insert(&step);
 }
 
+void MemoryUses::use_instead(const Access& from, const Access& to) {
+  if (program_->buffer(storage(*program_, from.buffer)).space == Space::arena)
+    program_->buffer(storage(*program_, to.buffer)).space = Space::arena;
+  std::vector<Step*> users = readers(from);
+  for (Step* step : writers(from))
+    if (std::ranges::find(users, step) == users.end()) users.push_back(step);
+  for (Step* step : users)
+    change(*step, [&] {
+      for_each_access(*step, [&](Access& access, Use) {
+        if (access == from) access = to;
+      });
+    });
+}
+
 void MemoryUses::sweep() {
   for_each_list(*program_,
                 [&](Steps& steps) { std::erase_if(steps, [&](const Step& step) { return is_removed(step); }); });
 }
 
 bool may_move(const Program& program, const MemoryUses& uses, const Steps& steps, size_t from, size_t to) {
+  const auto free = [&](const std::vector<Step*>& users) {
+    return std::ranges::none_of(users, [&](const Step* user) {
+      const std::optional<size_t> at = uses.place(steps, *user);
+      return at && *at != from && std::min(from, to) <= *at && *at <= std::max(from, to);
+    });
+  };
   const StepSets own = sets_of(program, steps[from]);
-  for (size_t k = std::min(from, to); k <= std::max(from, to); ++k)
-    if (k != from && !uses.is_removed(steps[k]) && conflict(sets_of(program, steps[k]), own)) return false;
-  return true;
+  const auto memory = [](uint32_t buffer) { return Access{BufferId{buffer}, {}}; };
+  return std::ranges::all_of(own.reads, [&](uint32_t read) { return free(uses.writers(memory(read))); }) &&
+         std::ranges::all_of(own.writes, [&](uint32_t written) {
+           return free(uses.readers(memory(written))) && free(uses.writers(memory(written)));
+         });
 }
 
 }  // namespace mesh

@@ -5,6 +5,7 @@
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/fuse.h"
+#include "codegen/program/memory_uses.h"
 #include "codegen/program/walk.h"
 
 namespace mesh {
@@ -218,7 +219,7 @@ void drop_buffers(Program& program) {
 
 class CopyForwarder {
  public:
-  explicit CopyForwarder(Program& program) : program_(program), keep_(outlive_routine(program)) {}
+  explicit CopyForwarder(Program& program) : program_(program), keep_(outlive_routine(program)), uses_(program) {}
   void run() {
     for_each_list(program_, [&](Steps& steps) {
       for (size_t i = 0; i < steps.size(); ++i) forward(steps, i);
@@ -240,25 +241,21 @@ class CopyForwarder {
     if (keep_[to.buffer.index] || !to.turns.empty() || buffer.view_of || buffer.space == Space::arena) return;
     if (!from.maps.empty() || !to.maps.empty()) return;
     if (!std::ranges::equal(dims_of(program_, from), dims_of(program_, to))) return;
-    const UseCounts uses = count_uses(program_);
-    if (uses.writes[to.buffer.index] != 1) return;
-    const uint32_t source = storage(program_, from.buffer).index;
-    int readers = 0;
-    for (size_t k = 0; k < steps.size(); ++k) {
-      for_each_access(steps[k], [&](Access& access, Use use) {
-        if (use == Use::read && access == to) readers += k > i ? 1 : 1000;
-        if (use != Use::read && storage(program_, access.buffer).index == source && k > i) readers += 1000;
-      });
-    }
-    if (readers != uses.reads[to.buffer.index]) return;
-    for (Step& step : steps)
-      for_each_access(step, [&](Access& access, Use use) {
-        if (use == Use::read && access == to) access = from;
+    const std::vector<Step*> readers = uses_.readers(to);
+    if (uses_.writers(to).size() != 1 || uses_.writers(to).front() != &steps[i]) return;
+    if (!uses_.only_here(steps, to) || (!readers.empty() && uses_.readers(steps, to).front() <= i)) return;
+    if (const auto writers = uses_.writers(steps, from); !writers.empty() && writers.back() > i) return;
+    for (Step* reader : readers)
+      uses_.change(*reader, [&] {
+        for_each_access(*reader, [&](Access& access, Use) {
+          if (access == to) access = from;
+        });
       });
   }
 
   Program& program_;
   const std::vector<bool> keep_;
+  MemoryUses uses_;
 };
 
 }  // namespace

@@ -9,10 +9,9 @@
 #include "codegen/program/branches.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/fuse.h"
-#include "codegen/program/lifetimes.h"
-#include "codegen/program/memory.h"
 #include "codegen/program/overlap.h"
 #include "codegen/program/print_program.h"
+#include "codegen/program/verify_memory.h"
 #include "codegen/program/verify_pipelines.h"
 #include "codegen/program/verify_rings.h"
 #include "codegen/program/verify_steps.h"
@@ -59,7 +58,7 @@ class Verifier {
     for (const Metric& metric : program_.sharded.graph.metrics)
       if (program_.sharded.placement(metric.value).is_partial())
         say(fmt::format("metric {} is a partial sum", metric.name));
-    memory();
+    for (std::string& message : verify_memory(program_, classes_)) say(std::move(message));
     return std::move(messages_);
   }
 
@@ -246,47 +245,6 @@ class Verifier {
       if (!buffer.dims.empty() || (buffer.type != Type::f32 && buffer.type != Type::f64))
         say(fmt::format("metric {} is {}, not a real number", buffer.name, to_string(program_, buffer)));
     }
-  }
-
-  void memory() {
-    const std::vector<Lifetime> life = lifetimes(program_, classes_);
-    const auto bytes = [&](const Buffer& buffer) {
-      return largest_elements(program_, buffer) * static_cast<int64_t>(meshrt::size_of(buffer.type));
-    };
-    for (size_t i = 0; i < life.size(); ++i) {
-      const Buffer& a = program_.buffers[i];
-      if (a.view_of) {
-        if (a.offset != program_.buffer(a.view_of).offset)
-          say(fmt::format("view {} lies elsewhere than its memory", a.name));
-        continue;
-      }
-      if (life[i].routine == -2) continue;
-      const int64_t total = a.space == Space::arena ? program_.memory.arena : program_.memory.own;
-      if (a.offset < 0 || a.offset % 64 != 0 || a.offset + bytes(a) > total)
-        say(fmt::format("{} lies at {}, outside its space of {} bytes or not at a multiple of 64", a.name, a.offset,
-                        total));
-      for (size_t j = 0; j < i; ++j) {
-        const Buffer& b = program_.buffers[j];
-        if (b.view_of || a.space != b.space || !life[i].meets(life[j])) continue;
-        if (a.offset >= b.offset + bytes(b) || b.offset >= a.offset + bytes(a)) continue;
-        const bool taken_over = a.offset == b.offset && bytes(a) == bytes(b) && life[i].routine >= 0 &&
-                                (takes_over(j, i, life) || takes_over(i, j, life));
-        if (!taken_over) say(fmt::format("{} and {} live at the same time in the same memory", b.name, a.name));
-      }
-    }
-  }
-
-  /// A result in the place of an operand that dies in the nest that makes it.
-  bool takes_over(size_t dying, size_t born, const std::vector<Lifetime>& life) const {
-    if (life[dying].last != life[born].first || life[dying].block != life[born].block) return false;
-    const Nest* nest = nullptr;
-    for_each_numbered(program_.routines[static_cast<size_t>(life[born].routine)].steps,
-                      [&](const Step& step, int number, int block) {
-                        if (number == life[born].first && block == life[born].block)
-                          nest = std::get_if<Nest>(&step.what);
-                      });
-    return nest && may_take_over(program_, *nest, BufferId{static_cast<uint32_t>(dying)},
-                                 BufferId{static_cast<uint32_t>(born)});
   }
 
   const Program& program_;
