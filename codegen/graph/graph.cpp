@@ -151,6 +151,8 @@ namespace {
 /// The numbers that tell apart ops of which graphs have many.
 struct Numbers {
   const std::function<void(size_t)> add;
+  void operator()(const ReadOp& read) const { add(read.stored.index); }
+  void operator()(const UpdateOp& update) const { add(update.stored.index); }
   void operator()(const LiteralOp& literal) const { add(std::bit_cast<uint64_t>(literal.value.value)); }
   void operator()(const MapOp& map) const { add(static_cast<size_t>(map.function)); }
   void operator()(const SliceOp& slice) const { add(static_cast<size_t>(slice.begin)); }

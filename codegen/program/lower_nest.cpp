@@ -1,6 +1,7 @@
 // lower_nest.cpp: everything elementwise and every reduction, a loop nest for each node. Merging them is fuse.cpp's
 // task.
 #include <algorithm>
+#include <set>
 
 #include "codegen/graph/dims.h"
 #include "codegen/graph/op.h"
@@ -237,16 +238,15 @@ void Lowering::lower_arg_reduce(const Node& node) {
 /// update overwrites is brought to safety first.
 void Lowering::lower_updates() {
   std::vector<Access> values;
+  std::set<BufferId> written;
+  for (const Node* node : updates_) written.insert(stored_[std::get<UpdateOp>(node->op).stored.index]);
   for (const Node* node : updates_) {
     node_ = node;
     at_ = where(node->inputs[0]);
     const BufferId to = stored_[std::get<UpdateOp>(node->op).stored.index];
     Access from = in_memory(node->inputs[0]);
-    const bool overwritten = std::any_of(updates_.begin(), updates_.end(), [&](const Node* other) {
-      const BufferId target = stored_[std::get<UpdateOp>(other->op).stored.index];
-      return other != node && target == storage(program_, from.buffer) && target != to;
-    });
-    if (overwritten) {
+    const BufferId memory = storage(program_, from.buffer);
+    if (memory != to && written.contains(memory)) {
       const auto dims = dims_of(program_, from);
       const Buffer of = program_.buffer(from.buffer);
       const Access safe{
