@@ -94,17 +94,25 @@ std::string name_of_source(const std::string& layout, const std::string& text, c
   }
 }
 
+/// Sizes in as many digits as tell them apart.
+std::pair<std::string, std::string> texts_apart(int64_t one, int64_t other) {
+  const std::string text = meshrt::bytes_text(one), beside = meshrt::bytes_text(other);
+  if (text != beside) return {text, beside};
+  return {meshrt::grouped(one) + " B", meshrt::grouped(other) + " B"};
+}
+
 void report_memory(const SearchRequest& request, const Layout& written, const FoundSet& least, const FoundLayout& found,
                    DiagnosticSink& sink) {
   auto report =
       sink.error("E0425", written.automatic, "no rules that were tried leave a rank the memory that it needs");
-  report.here("{} a rank, and the least is {}", meshrt::bytes_text(*request.memory),
-              meshrt::bytes_text(least.outcome.memory));
+  const auto [there, needed] = texts_apart(*request.memory, least.outcome.memory);
+  report.here("{} a rank, and the least is {}", there, needed);
   std::vector<std::string> rules;
   for (const FoundLayout::Line& line : found.lines) rules.push_back("`" + line.text + "`");
   report.note(rules.empty() ? "that is without a rule" : fmt::format("with {}", fmt::join(rules, ", ")));
   constexpr int64_t mib = int64_t{1} << 20;
-  report.help(fmt::format("give it more ranks or a smaller batch; with these rules `--memory {}MiB` would do",
+  report.help(fmt::format("give it more ranks or a smaller batch{}; with these rules `--memory {}MiB` would do",
+                          found.proved ? "" : ", or have `meshc layout` search on with more `--seconds`",
                           (least.outcome.memory + mib - 1) / mib));
 }
 
