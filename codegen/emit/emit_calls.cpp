@@ -77,6 +77,7 @@ void emit_product(EmitContext& context, CppWriter& out, Scope& scope, const Prod
   if (step.accumulate) extras.emplace_back(".accumulate = true");
   if (!epilogue.empty()) extras.push_back(fmt::format(".epilogue = {{{}}}", fmt::join(epilogue, ", ")));
   if (step.epilogue.rounded) extras.push_back(".rounded = " + address(context, *step.epilogue.rounded));
+  if (step.epilogue.rounded_alone) extras.emplace_back(".rounded_alone = true");
   if (step.column_sum) extras.push_back(".column_sum = " + address(context, *step.column_sum));
 
   std::vector<std::string> loops;

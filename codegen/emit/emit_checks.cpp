@@ -21,7 +21,9 @@ struct MadeBy {
     }
     return made;
   }
-  std::vector<Access> operator()(const ProductStep& product) const { return {product.c}; }
+  std::vector<Access> operator()(const ProductStep& product) const {
+    return {product.epilogue.rounded_alone ? *product.epilogue.rounded : product.c};
+  }
   std::vector<Access> operator()(const AttentionStep& attention) const {
     return attention.backward ? std::vector{attention.d_q, attention.d_k, attention.d_v} : std::vector{attention.out};
   }

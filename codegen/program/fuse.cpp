@@ -41,6 +41,7 @@ void fuse(Program& program) {
   }
   coalesce(program);
   simplify(program);
+  mark_rounded_alone(program);
 }
 
 }  // namespace mesh

@@ -22,6 +22,8 @@ void join_branches(Program&);
 void share_copies(Program&);
 /// fuse_epilogues.cpp: elementwise nests right after a product join its epilogue.
 void fuse_epilogues(Program&);
+/// rounded_alone.cpp: says of products whose result is read in bf16 alone that it is.
+void mark_rounded_alone(Program&);
 /// fuse_rounding.cpp: parameters that products take in bf16 are rounded as products read them.
 void fuse_rounding(Program&);
 /// fuse_column_sums.cpp: sums of a product's right operand become its column sum.

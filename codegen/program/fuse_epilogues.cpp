@@ -8,6 +8,7 @@
 #include "codegen/program/kept_for_readers.h"
 #include "codegen/program/memory_uses.h"
 #include "codegen/program/single_map.h"
+#include "codegen/program/view_of.h"
 #include "codegen/program/walk.h"
 
 namespace mesh {
@@ -71,23 +72,29 @@ class EpilogueFuser {
     return finish(steps[i], epilogue, accumulate, to);
   }
 
-  /// Where a nest rounds the product's result to bf16, for products that read it so, the product does it. The result
-  /// itself stays for other readers.
+  /// Where a nest rounds the product's result to bf16, under these or other names of dims, for products that read it
+  /// so, the product does it. The result itself stays for other readers.
   void round(Steps& steps, size_t i) {
     const ProductStep& p = std::get<ProductStep>(steps[i].what);
     if (type_of(p.c) != Type::f32 || p.epilogue.rounded) return;
     for (const size_t at : uses_.readers(steps, p.c)) {
       if (at <= i) continue;
       const std::optional<SingleMap> next = single_map(steps[at]);
-      if (!next || next->function != MapFunction::cast || !next->load(0) || *next->load(0) != p.c) continue;
-      if (type_of(next->to) != Type::bf16 || !same_dims(program_, next->to, p.c)) continue;
+      if (!next || next->function != MapFunction::cast || !next->load(0) || !is_all_of(*next->load(0), p.c)) continue;
+      if (type_of(next->to) != Type::bf16 || !same_dims(program_, next->to, *next->load(0))) continue;
       if (touches(p.epilogue, p, next->to) || !may_move(program_, uses_, steps, at, i + 1)) continue;
-      const Access to = next->to;
+      const auto of_result = dims_of(program_, p.c);
+      const Access to = {view_of(program_, names_, next->to, {of_result.begin(), of_result.end()}), next->to.turns};
       swallow(steps[i], steps[at]);
       uses_.removed(steps[at]);
       uses_.change(steps[i], [&] { std::get<ProductStep>(steps[i].what).epilogue.rounded = to; });
       return;
     }
+  }
+
+  /// Whether the access reads the result element by element, as it lies or as a view of it.
+  bool is_all_of(const Access& access, const Access& result) const {
+    return root(access) == root(result) && access.turns == result.turns && access.maps.empty() && result.maps.empty();
   }
 
   bool finish(Step& step, const ProductStep::Epilogue& epilogue, bool accumulate, const Access& to) {

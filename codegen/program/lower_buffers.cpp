@@ -5,6 +5,7 @@
 #include "codegen/graph/op.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/lowering.h"
+#include "codegen/program/view_of.h"
 
 namespace mesh {
 
@@ -58,20 +59,8 @@ Access Lowering::allocate(ValueId value) {
   return access;
 }
 
-BufferId Lowering::view(const Access& access, std::vector<LocalDim> dims) {
-  const Buffer& of = program_.buffer(access.buffer);
-  std::vector<LocalDim> all(of.dims.begin(), of.dims.begin() + static_cast<std::ptrdiff_t>(access.turns.size()));
-  all.insert(all.end(), dims.begin(), dims.end());
-  const BufferId root = storage(program_, access.buffer);
-  if (program_.buffer(root).dims == all) return root;
-  for (uint32_t i = 0; i < program_.buffers.size(); ++i)
-    if (program_.buffers[i].view_of == root && program_.buffers[i].dims == all) return {i};
-  Buffer buffer = program_.buffer(root);
-  buffer.name = names_->unique(buffer.name);
-  buffer.dims = std::move(all);
-  buffer.view_of = root;
-  program_.buffers.push_back(std::move(buffer));
-  return {static_cast<uint32_t>(program_.buffers.size() - 1)};
+BufferId Lowering::view(const Access& access, const std::vector<LocalDim>& dims) {
+  return view_of(program_, *names_, access, dims);
 }
 
 /// Where calls find a value, in its own element type: totals over batches are kept in a wider one.

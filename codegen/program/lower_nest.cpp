@@ -59,7 +59,7 @@ int Lowering::load(Pass& pass, const Access& access, const Names& names) {
   }
   for (IndexMap& map : named.maps)
     if (const auto name = names.find(map.along); name != names.end()) map.along = name->second;
-  if (renamed) named.buffer = view(access, std::move(dims));
+  if (renamed) named.buffer = view(access, dims);
   const Type type = program_.buffer(named.buffer).type;
   return push(pass, {Scalar::Load{std::move(named)}, type});
 }

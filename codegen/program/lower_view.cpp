@@ -22,7 +22,7 @@ void Lowering::lower_rename(const Node& node) {
   const auto held = dims_of(program_, *memory_[from.index]);
   std::vector<LocalDim> dims(held.begin(), held.end());
   for (LocalDim& local : dims) local.dim = renamed(op, local.dim);
-  memory_[to.index] = Access{view(*memory_[from.index], std::move(dims)), memory_[from.index]->turns};
+  memory_[to.index] = Access{view(*memory_[from.index], dims), memory_[from.index]->turns};
 }
 
 void Lowering::lower_split(const Node& node) {
@@ -34,7 +34,7 @@ void Lowering::lower_split(const Node& node) {
   const std::vector<LocalDim> parts = ordered(local_dims(node.results[0]), op.to);
   const auto where = dims.erase(at);
   dims.insert(where, parts.begin(), parts.end());
-  memory_[node.results[0].index] = Access{view(from, std::move(dims)), from.turns};
+  memory_[node.results[0].index] = Access{view(from, dims), from.turns};
 }
 
 /// A view where the merged dims are neighbours in order; else they are brought together first, where the last of them
@@ -62,7 +62,7 @@ void Lowering::lower_merge(const Node& node) {
   const auto at = dims.begin() + static_cast<std::ptrdiff_t>(place_of(dims, op.from[0]));
   const auto where = dims.erase(at, at + static_cast<std::ptrdiff_t>(op.from.size()));
   dims.insert(where, ordered(local_dims(node.results[0]), {op.to})[0]);
-  memory_[node.results[0].index] = Access{view(from, std::move(dims)), from.turns};
+  memory_[node.results[0].index] = Access{view(from, dims), from.turns};
 }
 
 }  // namespace mesh

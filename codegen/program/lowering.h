@@ -94,7 +94,7 @@ class Lowering {
   std::vector<LocalDim> local_dims(ValueId) const;
   BufferKind kind_of(ValueId) const;
   BufferId new_buffer(const std::string& name, std::string path, Type, std::vector<LocalDim>, BufferKind, Span);
-  BufferId view(const Access&, std::vector<LocalDim> dims);
+  BufferId view(const Access&, const std::vector<LocalDim>& dims);
   bool is_alone(ValueId) const;
   bool is_made_at(ValueId, const Place&) const;
   void copy(const Access& from, const Access& to);

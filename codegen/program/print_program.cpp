@@ -223,6 +223,7 @@ class Printer {
     if (p.epilogue.times) text += ", * " + access(*p.epilogue.times);
     if (p.epilogue.plus) text += ", + " + access(*p.epilogue.plus);
     if (p.epilogue.rounded) text += ", rounded to " + access(*p.epilogue.rounded);
+    if (p.epilogue.rounded_alone) text += " alone";
     if (p.column_sum) text += ", column sum to " + access(*p.column_sum);
     return text + bounds(p.bounds);
   }

@@ -205,6 +205,7 @@ struct ProductStep {
   struct Epilogue {
     std::optional<Access> bias, slope, times, plus, rounded;
     std::optional<MapFunction> activation;
+    bool rounded_alone = false;  // no step reads c: its memory is for sums that are not whole yet
 
     /// use(access) of what lies like the result, element for element.
     template <class Use>

@@ -80,6 +80,7 @@ class StepVerifier {
     if (p.epilogue.rounded) same_parts({p.c, *p.epilogue.rounded});
     if (p.epilogue.rounded && (type(*p.epilogue.rounded) != Type::bf16 || type(p.c) != Type::f32))
       say(fmt::format("rounds f32 to bf16 in no way: {}", to_string(program_, *p.epilogue.rounded)));
+    if (p.epilogue.rounded_alone && (!p.epilogue.rounded || p.accumulate)) say("leaves nothing behind");
     if (p.rounds_b && (type(p.b) != Type::f32 || type(p.a) != Type::bf16))
       say(fmt::format("rounds {} beside {}", to_string(program_, p.b), to_string(program_, p.a)));
     for (const Access& access : all)

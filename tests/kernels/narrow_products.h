@@ -39,6 +39,7 @@ class BothProducts {
     narrow.accumulate = below(2);
     if (below(2)) narrow.epilogue = {.bias = bias_.data(), .activation = Activation::gelu, .plus = plus_.data()};
     wants_sum = below(3) == 0, wants_rounded = below(3) == 0;
+    rounded_alone_ = wants_rounded && below(2);
   }
 
   template <class A, class B>
@@ -58,15 +59,17 @@ class BothProducts {
   NarrowRight narrow_right() const { return with(any_a_, b_); }
   Product<float> wide_right() const { return with(any_a_, wide_b_); }
 
-  // The result, the sums of columns, and the result rounded to bf16.
+  // The result, unless it may hold anything, the sums of columns, and the result rounded to bf16.
   template <class P, class Multiply>
   std::vector<float> run(P p, Multiply multiply) const {
     std::vector<float> c = c_, sum(bias_);
     std::vector<Bfloat16> rounded(c.size(), Bfloat16(0));
     p.c = c.data();
     p.epilogue.rounded = wants_rounded ? rounded.data() : nullptr;
+    p.epilogue.rounded_alone = rounded_alone_ && wants_rounded;
     p.column_sum = wants_sum ? sum.data() : nullptr;
     multiply(p);
+    if (p.epilogue.rounded_alone) c.clear();
     c.insert(c.end(), sum.begin(), sum.end());
     for (const Bfloat16 x : rounded) c.push_back(static_cast<float>(x));
     return c;
@@ -103,6 +106,8 @@ class BothProducts {
   bool wants_sum = false, wants_rounded = false;
 
  private:
+  bool rounded_alone_ = false;  // where it is wanted: nobody reads the result but so
+
   void strides(int64_t n, int64_t m, int64_t& row, int64_t& col) {
     switch (below(3)) {
       case 0: col = 1, row = m + below(3); break;

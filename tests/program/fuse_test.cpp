@@ -65,9 +65,11 @@ TEST(Fuse, residual_gives_the_same_numbers) {
                             {"batch and wide", {{"a", 2}, {"b", 2}}, {{"batch", "a"}, {"wide", "b"}}}});
 }
 
-/// What is rounded is what the unfused program rounds, whoever else reads the result.
+/// What is rounded is what the unfused program rounds, whoever else reads the result, and under which names of dims: of
+/// the first two models `up`, which others read too, and a gradient, of the last two values and their gradients.
 TEST(Fuse, products_round_their_result_and_no_more) {
-  for (const char* model : {"Activated", "Added"}) {
+  for (const auto& [model, products, read_so_alone] :
+       {std::tuple{"Activated", 2, 1}, {"Added", 2, 1}, {"Renamed", 4, 4}}) {
     CompileRequest request;
     request.files = {ROUNDED};
     request.model = model;
@@ -75,14 +77,15 @@ TEST(Fuse, products_round_their_result_and_no_more) {
     Program fused = tests::compiled(request).program;
     request.plain = true;
     expect_equal(tests::run(tests::compiled(request).program), tests::run(fused), model);
-    int rounding = 0;
-    for_each_list(fused, [&](const Steps& steps) {
-      for (const Step& step : steps) {
-        const auto* product = std::get_if<ProductStep>(&step.what);
-        if (product && product->epilogue.rounded) ++rounding;
-      }
+    int rounding = 0, alone = 0;
+    for_each_step(fused.routines.front().steps, [&](const Step& step) {
+      const auto* product = std::get_if<ProductStep>(&step.what);
+      if (!product || !product->epilogue.rounded) return;
+      ++rounding;
+      if (product->epilogue.rounded_alone) ++alone;
     });
-    EXPECT_GE(rounding, 1) << model;
+    EXPECT_EQ(rounding, products) << model;
+    EXPECT_EQ(alone, read_so_alone) << model;
   }
 }
 

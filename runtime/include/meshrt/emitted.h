@@ -66,6 +66,7 @@ struct Extras {
   bool accumulate = false;
   Epilogue<T> epilogue = {};
   Bfloat16* rounded = nullptr;  ///< of `epilogue`, behind all else of it
+  bool rounded_alone = false;   ///< nobody reads c but `rounded`
   T* column_sum = nullptr;
 };
 
@@ -77,7 +78,7 @@ void product(Matrix<const A> a, Matrix<const Stored<B>> b, Matrix<T> c, const Ex
   Product<T, A, B> one{
       extents.rows,      extents.cols,    extents.inner,    a.at, a.row, a.column, right, b.row, b.column, c.at, c.row,
       extras.accumulate, extras.epilogue, extras.column_sum};
-  if (extras.rounded) one.epilogue.rounded = extras.rounded;
+  if (extras.rounded) one.epilogue.rounded = extras.rounded, one.epilogue.rounded_alone = extras.rounded_alone;
   if (batch.size() == 0) multiply(one);
   else multiply_batch(one, std::span(batch.begin(), batch.size()));
 }

@@ -32,6 +32,7 @@ struct Epilogue {
   const T* times = nullptr;                  ///< c *= times[i, j]
   const T* plus = nullptr;                   ///< c += plus[i, j]
   Bfloat16* rounded = nullptr;               ///< rounded[i, j] = c, to the nearest
+  bool rounded_alone = false;                ///< nobody reads c beside `rounded`: it may hold anything afterwards
 };
 
 /// c[i * c_row + j] = sum over k of a[i * a_row + k * a_col] * b[k * b_row + j * b_col], i < rows, j < cols, k < inner.

@@ -89,27 +89,33 @@ MESHRT_INLINE void round_row(const T* __restrict row, Bfloat16* __restrict round
   for (; x < cols; ++x) rounded[x] = Bfloat16(static_cast<float>(row[x]));
 }
 
-// c [rows, cols] at row i, column j of the product's result. Not where it is called: with the columns of a tile known,
-// gcc writes out all turns of these loops before it could make vectors of them, and an activation takes ten times as
-// long.
+// A tile [rows, cols] of the product's result, whose sums lie at c, c_row apart. Its first element is the `at`-th of
+// what lies like the result, rows like_row apart, and in column j. Not where it is called: with the columns of a tile
+// known, gcc writes out all turns of these loops before it could make vectors of them, and an activation takes ten
+// times as long.
 template <class T>
-[[gnu::noipa]] void epilogue_tile(const Epilogue<T>& f, T* c, int64_t c_row, int64_t i, int64_t j, int64_t rows,
-                                  int64_t cols) {
-  for (int64_t r = 0; r < rows; ++r) {
-    const int64_t at = (i + r) * c_row + j;
-    T* const row = c + at;
-    const T* const bias = f.bias ? f.bias + j : nullptr;
+[[gnu::noipa]] void epilogue_apart(const Epilogue<T>& f, T* c, int64_t c_row, int64_t at, int64_t like_row, int64_t j,
+                                   int64_t rows, int64_t cols) {
+  const T* const bias = f.bias ? f.bias + j : nullptr;
+  for (int64_t r = 0; r < rows; ++r, c += c_row, at += like_row) {
     const T* const times = f.times ? f.times + at : nullptr;
     const T* const plus = f.plus ? f.plus + at : nullptr;
     if (f.activation == Activation::none && !f.slope) {
-      linear_row(row, f.scale, bias, times, plus, cols);
+      if (f.scale != 1 || bias || times || plus) linear_row(c, f.scale, bias, times, plus, cols);
     } else {
-      if (f.scale != 1 || bias) linear_row<T>(row, f.scale, bias, nullptr, nullptr, cols);
-      activate_row(f.activation, row, f.slope ? f.slope + at : nullptr, cols);
-      if (times || plus) linear_row<T>(row, 1, nullptr, times, plus, cols);
+      if (f.scale != 1 || bias) linear_row<T>(c, f.scale, bias, nullptr, nullptr, cols);
+      activate_row(f.activation, c, f.slope ? f.slope + at : nullptr, cols);
+      if (times || plus) linear_row<T>(c, 1, nullptr, times, plus, cols);
     }
-    if (f.rounded) round_row(row, f.rounded + at, cols);
+    if (f.rounded) round_row(c, f.rounded + at, cols);
   }
+}
+
+// The same of a tile that lies in the result, at row i, column j.
+template <class T>
+inline void epilogue_tile(const Epilogue<T>& f, T* c, int64_t c_row, int64_t i, int64_t j, int64_t rows, int64_t cols) {
+  const int64_t at = i * c_row + j;
+  epilogue_apart(f, c + at, c_row, at, c_row, j, rows, cols);
 }
 
 }  // namespace meshrt::MESHRT_ISA

@@ -117,40 +117,42 @@ class Prefetch {
   int64_t length_ = 0, next_stretch_ = 0, passed_ = 0, lines_ = 0, share_ = 0;
 };
 
-// One tile of c at (i, j) of rows x cols, in V registers a row. Where it has fewer columns, it takes a way round.
-template <int V, class T, class A, class B, class M>
-void store_registers(const Product<T, A, B>& p, int64_t steps, Left<M> a, const M* b, int64_t i, int64_t j,
-                     int64_t rows, int64_t cols, bool accumulate, const T* const* beside) {
+// One tile of rows x cols at c, in V registers a row. Where it has fewer columns, it takes a way round.
+template <int V, class T, class M>
+void store_registers(int64_t steps, Left<M> a, const M* b, T* c, int64_t c_row, int64_t rows, int64_t cols,
+                     bool accumulate, const Beside<T>* beside) {
   constexpr int R = rows_of_tile, width = V * lanes<T>;
   constexpr int64_t b_row = cols_of_tile<T>;
-  T* c = p.c + i * p.c_row + j;
-  if (cols == width) return tile_of<T, R, V>(rows, steps, a, b, b_row, c, p.c_row, accumulate, beside);
+  if (cols == width) return tile_of<T, R, V>(rows, steps, a, b, b_row, c, c_row, accumulate, beside);
   alignas(64) T edge[R * width];
   if (accumulate)
     for (int64_t r = 0; r < rows; ++r)
-      for (int64_t x = 0; x < width; ++x) edge[r * width + x] = x < cols ? c[r * p.c_row + x] : T(0);
+      for (int64_t x = 0; x < width; ++x) edge[r * width + x] = x < cols ? c[r * c_row + x] : T(0);
   tile_of<T, R, V>(rows, steps, a, b, b_row, edge, int64_t(width), accumulate);
   for (int64_t r = 0; r < rows; ++r)
-    for (int64_t x = 0; x < cols; ++x) c[r * p.c_row + x] = edge[r * width + x];
+    for (int64_t x = 0; x < cols; ++x) c[r * c_row + x] = edge[r * width + x];
 }
 
 // The same in as few registers as have the columns: half of a tile's, or all.
-template <class T, class A, class B, class M>
-void store_tile(const Product<T, A, B>& p, int64_t steps, Left<M> a, const M* b, int64_t i, int64_t j, int64_t rows,
-                int64_t cols, bool accumulate, const T* const* beside) {
+template <class T, class M>
+void store_tile(int64_t steps, Left<M> a, const M* b, T* c, int64_t c_row, int64_t rows, int64_t cols, bool accumulate,
+                const Beside<T>* beside) {
   constexpr int half = vectors_of_tile / 2;
-  if (cols <= half * lanes<T>) store_registers<half>(p, steps, a, b, i, j, rows, cols, accumulate, beside);
-  else store_registers<vectors_of_tile>(p, steps, a, b, i, j, rows, cols, accumulate, beside);
+  if (cols <= half * lanes<T>) store_registers<half>(steps, a, b, c, c_row, rows, cols, accumulate, beside);
+  else store_registers<vectors_of_tile>(steps, a, b, c, c_row, rows, cols, accumulate, beside);
 }
 
-// What the epilogue reads and writes from element `at` of c on, beside c; then a null.
+// What the epilogue reads and writes from element `at` of c on, beside c.
 template <class T>
-MESHRT_INLINE void list_beside(const Epilogue<T>& f, int64_t at, const T* (&beside)[4]) {
+MESHRT_INLINE Beside<T> beside_result(const Epilogue<T>& f, int64_t at, int64_t row) {
+  Beside<T> beside;
   int n = 0;
-  if (f.slope) beside[n++] = f.slope + at;
-  if (f.times) beside[n++] = f.times + at;
-  if (f.plus) beside[n++] = f.plus + at;
-  beside[n] = nullptr;
+  if (f.slope) beside.at[n++] = f.slope + at;
+  if (f.times) beside.at[n++] = f.times + at;
+  if (f.plus) beside.at[n++] = f.plus + at;
+  if (f.rounded) beside.rounded = f.rounded + at;
+  beside.row = row;
+  return beside;
 }
 
 // Fetches the tile of c at (i, j), as far as there are rows up to `end` and columns up to `past`: a tile that is added
@@ -173,6 +175,9 @@ void multiply_rows(const Product<T, A, B>& p, const Right<T, B, M>& b, int64_t b
   const int64_t chunks = larger(1, (p.inner + max_inner - 1) / max_inner);
   const int64_t chunk = larger(1, round_up((p.inner + chunks - 1) / chunks, sum_lanes));
   const bool plain = is_plain(p.epilogue);
+  // A sum that is whole at once, and of which nobody reads more than what it rounds to, goes to no memory.
+  const bool leaves_c = p.epilogue.rounded_alone && chunks == 1 && !p.accumulate;
+  alignas(line_bytes) T sums[rows_of_tile * width];
   M* panels = scratch<M>(panel_scratch, max_steps * group);
   for (int64_t k = 0; k == 0 || k < p.inner; k += chunk) {
     const int64_t inner = smaller(chunk, p.inner - k), steps = steps_of<M>(inner);
@@ -197,15 +202,16 @@ void multiply_rows(const Product<T, A, B>& p, const Right<T, B, M>& b, int64_t b
             const bool more = q + width < past;
             fetch_c(p, more ? i : i + rows_of_tile, end, more ? q + width : j, past);
           }
-          const T* beside[4];
-          if (follows) list_beside(p.epilogue, i * p.c_row + q, beside);
+          const int64_t at = i * p.c_row + q, c_row = leaves_c ? width : p.c_row;
+          T* const c = leaves_c ? sums : p.c + at;
           M* const panel = panels + (q - j) * steps;
-          const T* const* const wanted = follows ? beside : nullptr;
+          const Beside<T> beside = follows ? beside_result(p.epilogue, at, p.c_row) : Beside<T>{};
+          const Beside<T>* const wanted = follows ? &beside : nullptr;
           if (i == begin && b.packed_as_read(inner, cols, end - begin))
-            tile<T, rows_of_tile, vectors_of_tile>(steps, here, b.b + k * b.row + q, b.row, p.c + i * p.c_row + q,
-                                                   p.c_row, accumulate, wanted, Packs<M>{panel});
-          else store_tile(p, steps, here, panel, i, q, rows, cols, accumulate, wanted);
-          if (follows) epilogue_tile(p.epilogue, p.c, p.c_row, i, q, rows, cols);
+            tile<T, rows_of_tile, vectors_of_tile>(steps, here, b.b + k * b.row + q, b.row, c, c_row, accumulate,
+                                                   wanted, Packs<M>{panel});
+          else store_tile(steps, here, panel, c, c_row, rows, cols, accumulate, wanted);
+          if (follows) epilogue_apart(p.epilogue, c, c_row, at, p.c_row, q, rows, cols);
         }
       }
     }

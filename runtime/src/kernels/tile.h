@@ -17,14 +17,23 @@ struct Left {
   int64_t row, col;
 };
 
+// Arrays whose elements at the places of a tile are wanted when it is whole, up to a null, and one of half as many
+// bytes; their rows lie `row` elements apart.
+template <class T>
+struct Beside {
+  const T* at[4] = {};
+  const Bfloat16* rounded = nullptr;
+  int64_t row = 0;
+};
+
 // Fetches what lies at the places of a tile.
-template <class T, int R = tile_rows, int V = tile_vectors>
-MESHRT_INLINE void fetch_tile(const T* c, int64_t c_row) {
+template <class T, int R = tile_rows, int V = tile_vectors, class Stored = T>
+MESHRT_INLINE void fetch_tile(const Stored* c, int64_t c_row) {
+  constexpr int lines = (V * lanes<T> * int(sizeof(Stored)) + line_bytes - 1) / line_bytes;
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
-    for (int l = 0; l < V * vector_bytes / line_bytes; ++l)
-      __builtin_prefetch(c + r * c_row + l * (line_bytes / int(sizeof(T))));
+    for (int l = 0; l < lines; ++l) __builtin_prefetch(c + r * c_row + l * (line_bytes / int(sizeof(Stored))));
 }
 
 // Steps before the end of a tile's sum at which c, and what is wanted beside it, are brought into the first-level
@@ -74,12 +83,11 @@ struct Packs {
 };
 
 // c [R, V registers] (+)= a · b over `inner` multiplicands of type M (multiplicand.h), held in registers; rows of b lie
-// b_row apart, rows of c c_row apart. b has multiplicands, or what becomes them as it is read. `beside`, a list with a
-// null at its end, are arrays whose elements at the places of c are wanted when the tile is whole. What happens to b as
-// it passes by, `passing` says.
+// b_row apart, rows of c c_row apart. b has multiplicands, or what becomes them as it is read. What is wanted `beside`
+// the tile is fetched before it is whole. What happens to b as it passes by, `passing` says.
 template <class T, int R, int V = tile_vectors, class M = T, class B = M, class Passing = LeftAlone>
 [[gnu::noinline]] void tile(int64_t inner, Left<M> a, const B* b, int64_t b_row, T* c, int64_t c_row, bool accumulate,
-                            const T* const* beside = nullptr, Passing passing = {}) {
+                            const Beside<T>* beside = nullptr, Passing passing = {}) {
   constexpr int n = lanes<T>, high = rows_of_step<M, B>;
   Vector<T> sum[R][V];
 #pragma GCC unroll 16
@@ -102,8 +110,10 @@ template <class T, int R, int V = tile_vectors, class M = T, class B = M, class 
       const int64_t end = part == 0 ? inner - ending_steps<R, V> : inner;
       if (part == 1) {
         fetch_tile<T, R, V>(c, c_row);
-        if (beside)
-          for (; *beside; ++beside) fetch_tile<T, R, V>(*beside, c_row);
+        if (beside) {
+          for (const T* const* at = beside->at; *at; ++at) fetch_tile<T, R, V>(*at, beside->row);
+          if (beside->rounded) fetch_tile<T, R, V>(beside->rounded, beside->row);
+        }
       }
 #pragma GCC unroll 4
       for (; k < end; ++k, b += high * row_of_b) {
@@ -133,7 +143,7 @@ template <class T, int R, int V = tile_vectors, class M = T, class B = M, class 
 // The same for a number of rows known only now, 1 .. R.
 template <class T, int R = tile_rows, int V = tile_vectors, class M = T, class B = M, class Passing = LeftAlone>
 inline void tile_of(int64_t rows, int64_t inner, Left<M> a, const B* b, int64_t b_row, T* c, int64_t c_row,
-                    bool accumulate, const T* const* beside = nullptr, Passing passing = {}) {
+                    bool accumulate, const Beside<T>* beside = nullptr, Passing passing = {}) {
   if (rows == R) return tile<T, R, V>(inner, a, b, b_row, c, c_row, accumulate, beside, passing);
   if constexpr (R > 1) tile_of<T, R - 1, V>(rows, inner, a, b, b_row, c, c_row, accumulate, beside, passing);
 }
