@@ -119,6 +119,9 @@ class Verifier {
                         to_string(program_, access), somewhere(root)));
       if (use != Use::read) unite(written_[root], ranks);
     });
+    if (const auto* product = std::get_if<ProductStep>(&step.what); product && product->epilogue.rounded_alone)
+      written_[storage(program_, product->c.buffer).index] = RankSet(classes_.count());  // it may hold anything
+
     for (const CollectiveStep& one : movements(step)) group(step, one.axes, makers(one.kind, one.at));
     if (const AttentionStep::Ring* ring = ring_of(step)) group(step, ring->axes, nullptr);
     for (std::string& message : verify_step(program_, step)) say(routine_ + ": " + std::move(message));

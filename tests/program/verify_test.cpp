@@ -7,6 +7,7 @@
 #include "codegen/program/lower.h"
 #include "codegen/program/verify_program.h"
 #include "codegen/program/walk.h"
+#include "tests/program/compiled.h"
 #include "tests/program/messages.h"
 #include "tests/program/models.h"
 
@@ -147,6 +148,19 @@ TEST(Verify, what_finishes_a_product_lies_elsewhere) {
   ProductStep* product = first<ProductStep>(program.routines[0].steps);
   product->epilogue.plus = product->c;
   expect_message(program, "has its own result");
+}
+
+TEST(Verify, nobody_reads_sums_that_are_left_out) {
+  CompileRequest request;
+  request.files = {ROUNDED};
+  request.model = "Activated";
+  request.precision = "mixed";
+  Program program = tests::compiled(request).program;
+  ASSERT_EQ(verify_program(program), std::vector<std::string>{});
+  ProductStep* product = first<ProductStep>(program.routines[0].steps);
+  ASSERT_TRUE(product->epilogue.rounded && !product->epilogue.rounded_alone);
+  product->epilogue.rounded_alone = true;
+  expect_message(program, "before anything writes it");
 }
 
 TEST(Verify, metrics_are_scalars) {
