@@ -76,8 +76,9 @@ void emit_product(EmitContext& context, CppWriter& out, Scope& scope, const Prod
   set("plus", step.epilogue.plus);
   if (step.accumulate) extras.emplace_back(".accumulate = true");
   if (!epilogue.empty()) extras.push_back(fmt::format(".epilogue = {{{}}}", fmt::join(epilogue, ", ")));
-  if (step.epilogue.rounded) extras.push_back(".rounded = " + address(context, *step.epilogue.rounded));
-  if (step.epilogue.rounded_alone) extras.emplace_back(".rounded_alone = true");
+  if (step.epilogue.rounded)
+    extras.push_back((step.epilogue.rounded_alone ? ".rounded_alone = " : ".rounded = ") +
+                     address(context, *step.epilogue.rounded));
   if (step.column_sum) extras.push_back(".column_sum = " + address(context, *step.column_sum));
 
   std::vector<std::string> loops;

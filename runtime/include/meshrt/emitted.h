@@ -65,8 +65,8 @@ template <class T>
 struct Extras {
   bool accumulate = false;
   Epilogue<T> epilogue = {};
-  Bfloat16* rounded = nullptr;  ///< of `epilogue`, behind all else of it
-  bool rounded_alone = false;   ///< nobody reads c but `rounded`
+  Bfloat16* rounded = nullptr;        ///< of `epilogue`, behind all else of it
+  Bfloat16* rounded_alone = nullptr;  ///< the same where nobody reads c beside it
   T* column_sum = nullptr;
 };
 
@@ -78,7 +78,8 @@ void product(Matrix<const A> a, Matrix<const Stored<B>> b, Matrix<T> c, const Ex
   Product<T, A, B> one{
       extents.rows,      extents.cols,    extents.inner,    a.at, a.row, a.column, right, b.row, b.column, c.at, c.row,
       extras.accumulate, extras.epilogue, extras.column_sum};
-  if (extras.rounded) one.epilogue.rounded = extras.rounded, one.epilogue.rounded_alone = extras.rounded_alone;
+  if (extras.rounded) one.epilogue.rounded = extras.rounded;
+  if (extras.rounded_alone) one.epilogue.rounded = extras.rounded_alone, one.epilogue.rounded_alone = true;
   if (batch.size() == 0) multiply(one);
   else multiply_batch(one, std::span(batch.begin(), batch.size()));
 }
