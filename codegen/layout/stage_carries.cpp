@@ -31,7 +31,6 @@ class StageCarries {
   }
 
   void run() {
-    find_trained();
     for (const NodeId id : nodes()) look(id);
     place_open();
     for (const NodeId id : std::vector<NodeId>(nodes())) {
@@ -64,15 +63,6 @@ class StageCarries {
     graph_.body(graph_.root()).nodes = std::move(ordered);
   }
 
-  void find_trained() {
-    std::set<StoredId> frozen;
-    if (graph_.objective)
-      for (const Objective::Parameter& one : graph_.objective->parameters)
-        if (one.frozen) frozen.insert(one.stored);
-    for (uint32_t i = 0; i < graph_.stored.size(); ++i)
-      if (graph_.stored[i].kind == StoredKind::parameter && !frozen.contains({i})) trained_.insert({i});
-  }
-
   /// What a value of the root is made of.
   struct Made {
     bool of_samples = false, of_parameters = false;  // directly or not; of those that are trained
@@ -96,8 +86,9 @@ class StageCarries {
     const Node& node = graph_.node(id);
     Made& made = made_[id];
     if (const auto* read = std::get_if<ReadOp>(&node.op)) {
-      made.of_samples = graph_.stored[read->stored.index].kind == StoredKind::input;
-      made.of_parameters = trained_.contains(read->stored);
+      const Stored& stored = graph_.stored[read->stored.index];
+      made.of_samples = stored.kind == StoredKind::input;
+      made.of_parameters = stored.kind == StoredKind::parameter && !stored.frozen;
       return;
     }
     if (const auto number = number_.find(id); number != number_.end()) passed_ = number->second + 1;
@@ -215,7 +206,6 @@ class StageCarries {
   Graph& graph_;
   std::vector<NodeId> loops_;        // by number; unset where the graph has none
   std::map<NodeId, size_t> number_;  // the reverse
-  std::set<StoredId> trained_;
   std::map<NodeId, Made> made_;
   size_t passed_ = 0;              // loops that stand in front of the node that is looked at
   std::map<NodeId, size_t> gaps_;  // of the nodes that one stage alone makes
