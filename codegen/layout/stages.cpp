@@ -32,6 +32,7 @@ NodeId main_loop(const Graph& graph) {
 Stages::Stages(const Graph& graph, const Layout& layout)
     : graph_(&graph), pipeline_(layout.pipeline), home_(pipeline_.lists.rank_of_stage()) {
   if (!pipeline_ || !graph.micro_batches.time) return;
+  layers_ = all_layers(graph, pipeline_);
   if (const NodeId time = main_loop(graph)) body_ = std::get<LoopOp>(graph.node(time).op).body;
   if (body_) find_loops();
   if (std::ranges::none_of(divided_, [](const auto& one) { return one.second.part == Part::forward; })) {
@@ -200,13 +201,19 @@ StagePlace Stages::place_of(ValueId value) const {
   return place(producer);
 }
 
+/// Whether it is an input that has turns, which the stages have among them.
+bool Stages::is_dealt(ValueId value) const {
+  return graph_->value(value).producer == graph_->body(body_).owner &&
+         std::ranges::any_of(layers_, [&](const PipelineLoop& one) { return has(graph_->type(value).dims, one.dim); });
+}
+
 /// Of what a node depends on; nothing where that is nothing that a stage makes.
 std::optional<StagePlace> Stages::joined(const Node& node) const {
   std::optional<StagePlace> all;
   for_each_source(*graph_, node, [&](ValueId value) {
     const NodeId producer = graph_->value(value).producer;
     const auto* loop = std::get_if<LoopOp>(&graph_->node(producer).op);
-    if (!places_.contains(producer) && !(loop && is_divided(*loop))) return;
+    if (!places_.contains(producer) && !(loop && is_divided(*loop)) && !is_dealt(value)) return;
     const StagePlace at = place_of(value);
     all = !all || *all == at ? at : StagePlace{StagePlace::Kind::several};
   });

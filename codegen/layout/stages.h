@@ -84,12 +84,14 @@ class Stages {
   bool stands(size_t loop) const;
   int32_t stage_of_gap(size_t gap) const;
   Where at_stage(int32_t stage) const;
+  bool is_dealt(ValueId) const;
   void place_body();
   std::optional<StagePlace> joined(const Node&) const;
   void place_free();
 
   const Graph* graph_;
   Pipeline pipeline_;
+  std::vector<PipelineLoop> layers_;
   std::vector<int> home_;  // by stage: its coordinate
   BodyId body_;
   std::map<BodyId, Divided> divided_;

@@ -169,8 +169,8 @@ RankSet RankClasses::touching(const Step& step, const Access& access, Use use, c
       result = intersection(result, at(one.at));
   const std::vector<LocalDim>& dims = program_.buffer(access.buffer).dims;
   result = intersection(result, holding(access.buffer));
-  for (size_t k = 0; k < access.turns.size(); ++k)
-    for (const Where& where : owners_of_turn(dims[k].dim, dims[k].placement)) {
+  for (const FixedDim& fixed : fixed_dims(access))
+    for (const Where& where : owners_of_turn(dims[fixed.position].dim, dims[fixed.position].placement)) {
       const auto of = static_cast<size_t>(std::ranges::find(turns_, where) - turns_.begin());
       RankSet sooner_or_later = result;
       for (size_t i = 0; i < count(); ++i)

@@ -71,5 +71,10 @@ TEST(Around, values_that_are_not_trained) {
   expect_as_one_rank(around, "Taught", {"goal", "h", "grad(first)", "grad(layer.turn.w)"});
 }
 
+/// Stages of a rank take and leave the slots of their turns, which do not lead in memory.
+TEST(Around, turns_of_inputs) {
+  expect_as_one_rank(around, "Entries", {"made", "both", "seen", "h", "grad(gain)", "grad(layer.turn.w)"});
+}
+
 }  // namespace
 }  // namespace mesh
