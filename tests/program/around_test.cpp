@@ -76,5 +76,10 @@ TEST(Around, turns_of_inputs) {
   expect_as_one_rank(around, "Entries", {"made", "both", "seen", "h", "grad(gain)", "grad(layer.turn.w)"});
 }
 
+/// Where weights' gradients have a time of their own, so have those of loops that are made of such.
+TEST(Around, weights_of_other_loops) {
+  expect_as_one_rank(around, "Beside", {"all", "behind", "grad(inner.w)", "grad(layer.turn.w)"});
+}
+
 }  // namespace
 }  // namespace mesh
