@@ -12,12 +12,13 @@ SEED = 20261128
 INPUTS = {"Divided": {"x": (6,), "weight": ()}, "Added": {"x": (6,), "weight": ()}, "Input": {"x": (6,)}, "Made": {"x": (6,)}, "Taught": {"x": (6,)},
           "Entries": {"x": (6,), "parts": (8, 6), "last": (6, 8)}, "Beside": {"x": (6,), "other": (6,)}, "Collected": {"x": (6,), "parts": (3, 6)}}
 MODELS = list(INPUTS)
-LAYOUTS = {"around": ["fill", "turns", "eager", "inter", "breadth", "circle", "half", "ahead", "sent", "vee", "room", "again"]}
+LAYOUTS = {"around": ["fill", "turns", "eager", "inter", "breadth", "circle", "half", "ahead", "sent", "vee", "room", "again"],
+           "collected": ["fill", "turns", "half", "sent", "again"]}
 STEPS = 6
 
 
 def name_of_spec(model):
-    return "around"
+    return "collected" if model == "Collected" else "around"
 
 
 def spec_of(model):

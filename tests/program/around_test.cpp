@@ -1,4 +1,5 @@
-// Pipelines whose models read inputs, and what is made of them, in front of their layers and behind them.
+// Pipelines whose models read inputs, and what is made of them, in front of their layers and behind them, and what is
+// collected of turns.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -23,6 +24,7 @@ struct Spec {
 };
 const Spec around{
     AROUND, {"fill", "turns", "eager", "inter", "breadth", "circle", "half", "ahead", "sent", "vee", "room", "again"}};
+const Spec collected{COLLECTED, {"fill", "turns", "half", "sent", "again"}};
 
 CompileRequest request_of(const Spec& spec, const char* model, const char* layout,
                           std::map<std::string, int64_t> mesh) {
@@ -79,6 +81,11 @@ TEST(Around, turns_of_inputs) {
 /// Where weights' gradients have a time of their own, so have those of loops that are made of such.
 TEST(Around, weights_of_other_loops) {
   expect_as_one_rank(around, "Beside", {"all", "behind", "grad(inner.w)", "grad(layer.turn.w)"});
+}
+
+/// A stage without turns of a loop has nothing of what is collected of them, whatever their dim is called there.
+TEST(Around, stages_without_turns_of_a_loop) {
+  expect_as_one_rank(collected, "Collected", {"f", "g", "renamed", "grad(enc.turn.w)", "grad(dec.turn.w)"});
 }
 
 }  // namespace
