@@ -62,6 +62,9 @@ class Stages {
   StagePlace place(NodeId) const;
   /// Of the node that makes the value; of what a divided loop leaves, the gap behind it.
   StagePlace place_of(ValueId) const;
+  /// The divided loop whose turns the stages have among them of a value of the body or the root, under whichever
+  /// name, or of what they have terms of.
+  std::optional<DimId> turns_of(ValueId) const;
 
   BodyId body() const { return body_; }
   /// Of F.
