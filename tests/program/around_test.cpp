@@ -88,5 +88,15 @@ TEST(Around, stages_without_turns_of_a_loop) {
   expect_as_one_rank(collected, "Collected", {"f", "g", "renamed", "grad(enc.turn.w)", "grad(dec.turn.w)"});
 }
 
+/// What ranks move of turns lies in one piece, whatever it is made of.
+TEST(Around, movements_of_turns) {
+  for (const char* layout : {"gathered", "columns", "rows"})
+    for (const int64_t ranks : {2, 3}) {
+      CompileRequest request = request_of({MOVED_TURNS, {}}, "Moved", layout, {{"model", ranks}, {"pipe", 2}});
+      request.wanted = {"z", "h", "grad(layer.shift)"};
+      tests::expect_as_one_rank(request, fmt::format("{} of {}", layout, ranks));
+    }
+}
+
 }  // namespace
 }  // namespace mesh
