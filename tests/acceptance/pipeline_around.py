@@ -65,3 +65,17 @@ def check_emitted(report, folder, models, layouts):
             for name, wanted, numbers in (("losses", losses, found[0]), ("validations", seen, found[1])):
                 apart = np.max(np.abs(np.array(numbers) - wanted) / np.abs(wanted)) if len(numbers) == len(wanted) else np.inf
                 report.check(f"{model}, layout {layout}, emitted: {name} of {STEPS} steps against one rank, relative", float(f"{apart:.1e}"), 1e-9)
+
+
+def check_not_finite(report, folder):
+    """What is made of an input turn by turn does not lie in one piece: `--find-nonfinite` looks at all of it, and at it alone."""
+    own = f"{folder}/around-not-finite"
+    os.mkdir(own)
+    write_data(own, "Entries")
+    parts = np.load(f"{own}/train_parts.npy")
+    parts[3, 5] = 1e30
+    np.save(f"{own}/train_parts.npy", parts)
+    execute(meshc(), "build", spec_of("Entries"), f"{own}/run.yaml", "--model", "Entries", "--layout", "vee", "--mesh", "pipe=2", "--find-nonfinite", "-o", f"{own}/odd")
+    done = execute(f"{own}/odd/around", "-n", 2, f"{own}/run.yaml", code=None)
+    report.true("--find-nonfinite names a value whose samples come first", done.returncode == 3 and
+                re.search(r"`made` at around\.mesh:\d+ is the first value that is not finite.*turn 1 of `time`, .*turn 5 of `layer`", done.stderr), done.stderr[:300])

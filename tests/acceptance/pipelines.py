@@ -273,6 +273,7 @@ def run(small):
         report.attempt("cells emitted", action(cells.check_emitted, folder, *((1, 1) if small else (60, 20))))
         report.attempt("around the layers", action(around.check_schedules, [2] if small else [1, 2, 3, 4]))
         report.attempt("around the layers, emitted", action(around.check_emitted, folder, *((["Divided", "Entries"], ["turns", "vee"]) if small else (around.MODELS, ["turns", "inter", "half", "vee"]))))
+        report.attempt("around the layers, not finite", action(around.check_not_finite, folder))
         report.attempt("layouts", action(check_layouts, bench, 8, LAYOUTS[1:8:2] if small else LAYOUTS))
         report.attempt("checkpoints", action(check_checkpoints, bench))
         report.attempt("tied", action(check_tied, folder))
