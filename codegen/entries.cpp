@@ -26,7 +26,7 @@ Graph differentiated(const Graph& model, const ComputedAgain& again) {
   if (!loss) return graph;
   std::vector<StoredId> parameters;
   for (const Objective::Parameter& parameter : graph.objective->parameters)
-    if (!parameter.frozen) parameters.push_back(parameter.stored);
+    if (!graph.stored[parameter.stored.index].frozen) parameters.push_back(parameter.stored);
   differentiate(graph, loss, parameters, again);
   verify_graph(graph, "differentiate");
   return graph;

@@ -91,9 +91,11 @@ std::optional<Compiled> compile_reference(const VerifyOptions& options, std::vec
                                           const std::string& precision) {
   std::optional<Compiled> reference = compile(options, wanted, true, precision);
   if (!reference) return std::nullopt;
-  const std::optional<Objective>& objective = reference->sharded().graph.objective;
+  const Graph& graph = reference->sharded().graph;
+  const std::optional<Objective>& objective = graph.objective;
   if (!objective) return reference;
-  if (std::ranges::all_of(objective->parameters, &Objective::Parameter::frozen)) return reference;
+  const auto frozen = [&](const Objective::Parameter& one) { return graph.stored[one.stored.index].frozen; };
+  if (std::ranges::all_of(objective->parameters, frozen)) return reference;
   wanted.emplace_back("grad(**)");
   if (objective->values.contains("clip")) wanted.emplace_back(norm_name);
   return compile(options, wanted, true, precision);

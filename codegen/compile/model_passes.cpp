@@ -104,8 +104,11 @@ void complete_entry(Compilation& c) {
   begin_divided_sums_at_zero(graph, layout);
   separate_stage_sums(graph, layout);
   recompute_stages(graph, layout);
-  for (const PipelineLoop& loop : layout.pipeline.loops)
-    if (layout.pipeline.has_weights_apart()) separate_weight_gradients(graph, loop.dim);
+  if (layout.pipeline.has_weights_apart()) {
+    std::vector<DimId> dims;
+    for (const PipelineLoop& loop : layout.pipeline.loops) dims.push_back(loop.dim);
+    separate_weight_gradients(graph, dims);
+  }
   check_stages(graph, layout, c.sink);
 }
 

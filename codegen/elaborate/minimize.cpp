@@ -205,8 +205,8 @@ void read_groups(Elaboration& e, DimScope& scope, const ast::Minimize& statement
   for (const ast::ParameterGroup& group : statement.groups) {
     if (group.frozen) {
       for (const ast::Glob& glob : group.globs)
-        for_matches(e, objective, glob, [&](Objective::Parameter& parameter) {
-          if (claim(parameter, "frozen", glob)) parameter.frozen = true;
+        for_matches(e, objective, glob, [&](const Objective::Parameter& parameter) {
+          if (claim(parameter, "frozen", glob)) e.graph.stored[parameter.stored.index].frozen = true;
         });
       continue;
     }
@@ -276,7 +276,7 @@ void minimize_statement(Elaboration& e, Frame& frame, const ast::Minimize& state
   objective.loss = loss_value(e, frame, statement);
   e.graph.metrics.insert(e.graph.metrics.begin(), {statement.loss.text, objective.loss, statement.loss.span});
   for (uint32_t i = 0; i < e.graph.stored.size(); ++i)
-    if (e.graph.stored[i].kind == StoredKind::parameter) objective.parameters.push_back({StoredId{i}, {}, {}, false});
+    if (e.graph.stored[i].kind == StoredKind::parameter) objective.parameters.push_back({StoredId{i}, {}, {}});
   if (objective.parameters.empty() && !e.lacks_parameters)
     e.error("E0508", span, "the model has no parameters to minimise over")
         .help("`param w : real[...] = fan_in[...]` declares one");
@@ -307,8 +307,9 @@ void minimize_statement(Elaboration& e, Frame& frame, const ast::Minimize& state
     for (const ast::Glob& glob : statement.over)
       for_matches(e, objective, glob,
                   [&](const Objective::Parameter& parameter) { chosen.push_back(parameter.stored); });
-    for (auto& parameter : objective.parameters)
-      if (std::find(chosen.begin(), chosen.end(), parameter.stored) == chosen.end()) parameter.frozen = true;
+    for (const auto& parameter : objective.parameters)
+      if (std::find(chosen.begin(), chosen.end(), parameter.stored) == chosen.end())
+        e.graph.stored[parameter.stored.index].frozen = true;
   }
   for (auto& parameter : objective.parameters)
     for (const Setting& setting : optimizer->settings)

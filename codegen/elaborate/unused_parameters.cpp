@@ -33,7 +33,7 @@ void report_unused_parameters(const Graph& graph, DiagnosticSink& sink) {
   const std::vector<bool> used = made_of(graph, graph.objective->loss);
   for (const Objective::Parameter& parameter : graph.objective->parameters) {
     const Stored& stored = graph.stored[parameter.stored.index];
-    if (parameter.frozen || used[stored.value.index]) continue;
+    if (stored.frozen || used[stored.value.index]) continue;
     sink.lint("unused_parameter", stored.span, fmt::format("the loss does not depend on parameter `{}`", stored.path))
         .here("its gradient is 0 in every step")
         .label(graph.objective->span, "it is trained, with the optimizer's state and its updates")

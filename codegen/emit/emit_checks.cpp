@@ -54,10 +54,37 @@ struct MadeBy {
 /// the spec, is what it was.
 std::vector<Access> made_by(const Step& step) { return std::visit(MadeBy{}, step.what); }
 
-std::string check(EmitContext& context, Span span, const std::string& name, const Access& access,
+/// Numbers that stand side by side in memory.
+struct Stretch {
+  std::string first, count;
+};
+
+Stretch whole(EmitContext& context, const Access& access) {
+  return {address(context, access), elements(context, access)};
+}
+
+std::string check(EmitContext& context, Span span, const std::string& name, const Stretch& numbers,
                   const std::string& turns = "") {
   return fmt::format("meshrt::check_finite(rank, {{{}, {}}}, {}, {}{});", context.site(span), string_literal(name),
-                     address(context, access), elements(context, access), turns.empty() ? "" : ", {" + turns + "}");
+                     numbers.first, numbers.count, turns.empty() ? "" : ", {" + turns + "}");
+}
+
+/// Of a turn's slot along a dim that others stand in front of: a stretch for each element of these.
+struct Stretches {
+  std::string loop;  // over them; empty: there is one
+  Stretch each;
+};
+
+Stretches stretches(EmitContext& context, Scope& scope, const Access& access) {
+  if (access.maps.empty()) return {"", whole(context, access)};
+  const IndexMap& map = access.maps.front();  // the only one: a step takes turns of one loop
+  const std::span<const LocalDim> dims = context.program.buffer(access.buffer).dims;
+  const std::string index = scope.fresh("stretch"), slots = context.names.extent(dims[map.position]),
+                    count = context.names.product(dims.subspan(map.position + 1)),
+                    times = context.names.product(dims.first(map.position).subspan(access.turns.size()));
+  const std::string at = horner({{index, times}, {slot(context, access, {map.position, map.turn}), slots}}, count);
+  return {fmt::format("for (int64_t {0} = 0; {0} < {1}; ++{0})", index, times),
+          {address(context, access) + " + " + at, count}};
 }
 
 /// Whether only a part of it is ever made.
@@ -85,11 +112,11 @@ void check_stored(EmitContext& context, CppWriter& out) {
   for (uint32_t id = 0; id < context.program.buffers.size(); ++id) {
     const Buffer& buffer = context.program.buffers[id];
     if (buffer.stored && !buffer.view_of && is_float(buffer))
-      out.line(check(context, context.graph().stored[buffer.stored.index].span, buffer.path, {{id}, {}}));
+      out.line(check(context, context.graph().stored[buffer.stored.index].span, buffer.path, whole(context, {id, {}})));
   }
 }
 
-void check_made(EmitContext& context, CppWriter& out, const Step& step) {
+void check_made(EmitContext& context, CppWriter& out, Scope& scope, const Step& step) {
   if (may_be_infinite(context.graph(), step.part)) return;
   std::set<std::string> seen;
   const OfItsTurn turn(context, movements(step));
@@ -104,13 +131,17 @@ void check_made(EmitContext& context, CppWriter& out, const Step& step) {
     const auto metric = std::find(metrics.begin(), metrics.end(), access.buffer);
     if (metric != metrics.begin() && metric != metrics.end()) continue;
     // Of a place that is written in parts the rest holds what was there before.
-    if (!is_float(buffer) || !access.maps.empty() || is_bounded(context.program, buffer)) continue;
+    const auto is_part = [](const IndexMap& map) { return !map.turn; };
+    if (!is_float(buffer) || std::ranges::any_of(access.maps, is_part) || is_bounded(context.program, buffer)) continue;
     // A copy that is kept for the gradient stands for what it is of.
     std::string name = buffer.path.empty() ? buffer.name : buffer.path;
     if (name.ends_with(".stash") || name.ends_with("_stash")) name.resize(name.size() - 6);
     const Span span = step.spans.empty() ? buffer.span : step.spans.back();
-    const std::string line = turn.where + check(context, span, name, access, turns);
-    if (seen.insert(line).second) out.line(line);
+    const Stretches made = stretches(context, scope, access);
+    const std::string line = turn.where + check(context, span, name, made.each, turns);
+    if (!seen.insert(line).second) continue;
+    if (made.loop.empty()) out.line(line);
+    else out.one(made.loop, line);
   }
 }
 

@@ -127,11 +127,11 @@ std::string horner(const std::vector<std::pair<std::string, std::string>>& indic
   return sum;
 }
 
-std::string slot(EmitContext& context, const Access& access, size_t k) {
-  const TurnIndex& turn = access.turns[k];
+std::string slot(EmitContext& context, const Access& access, const FixedDim& fixed) {
+  const TurnIndex& turn = fixed.turn;
   if (!turn.loop) return std::to_string(turn.offset);
   std::string text = in_parentheses(context.turn(turn.loop));
-  const LocalDim& local = context.program.buffer(access.buffer).dims[k];
+  const LocalDim& local = context.program.buffer(access.buffer).dims[fixed.position];
   const bool split = !local.placement.axes.empty();
   const auto known = context.slots.find(turn.loop);
   if (known != context.slots.end() && turn.offset == 0 && known->second == turn.period && split == (turn.period == 0))
@@ -140,7 +140,7 @@ std::string slot(EmitContext& context, const Access& access, size_t k) {
   if (turn.period == 1) return "0";
   if (turn.offset > 0) text = fmt::format("({} + {})", text, turn.offset);
   if (turn.period == 0) return text;
-  return text + " % " + context.names.extent(context.program.buffer(access.buffer).dims[k]);
+  return text + " % " + context.names.extent(local);
 }
 
 const std::string& EmitContext::turn(LoopId loop) const {
@@ -197,13 +197,13 @@ std::string address(EmitContext& context, const Access& access) {
   if (context.names.is_number(access.buffer)) return "&" + name;
   if (context.names.stack_depth(access.buffer) > 0) {
     std::string text = access.turns.empty() ? name + ".all" : name;
-    for (size_t k = 0; k < access.turns.size(); ++k) text += "[" + slot(context, access, k) + "]";
+    for (size_t k = 0; k < access.turns.size(); ++k) text += "[" + slot(context, access, {k, access.turns[k]}) + "]";
     return text;
   }
   if (access.turns.empty()) return name;
   std::vector<std::pair<std::string, std::string>> turns;
   for (size_t k = 0; k < access.turns.size(); ++k)
-    turns.emplace_back(slot(context, access, k), context.names.extent(buffer.dims[k]));
+    turns.emplace_back(slot(context, access, {k, access.turns[k]}), context.names.extent(buffer.dims[k]));
   const std::string from = horner(turns, elements(context, access));  // nothing for the first slot
   return from.empty() ? name : name + " + " + from;
 }

@@ -10,6 +10,7 @@
 
 #include "codegen/emit/cpp_writer.h"
 #include "codegen/emit/names.h"
+#include "codegen/program/extent.h"
 #include "codegen/program/program.h"
 #include "frontend/source.h"
 
@@ -133,8 +134,8 @@ std::string literal(double value, Type type);
 /// extent is not needed. `scale` multiplies the whole where it is not empty.
 std::string horner(const std::vector<std::pair<std::string, std::string>>& indices_and_extents,
                    const std::string& scale = "");
-/// The slot of an access's leading dim k: "l", "2", "(t + 1) % ring".
-std::string slot(EmitContext&, const Access&, size_t k);
+/// The slot of a dim of an access's buffer that loops fix: "l", "2", "(t + 1) % ring".
+std::string slot(EmitContext&, const Access&, const FixedDim&);
 /// The name of what says who has which slot of a dim that is split so.
 const std::string& owners(EmitContext&, DimId, const DimPlacement& split);
 /// The name of the table of the turns that each stage of the pipeline over the dim has: "layer_of_stage".

@@ -244,7 +244,9 @@ ScalarEmitter::Expression ScalarEmitter::write(int scalar, Preludes& preludes) {
     const std::string element = row_names_.reference(load->access, index_, preludes);
     const std::string there = loops_.condition(load->access, index_);
     if (there.empty()) return {element, name_precedence};
-    std::string other = literal(*load->access.maps.front().outside, one.type);
+    const auto missing =
+        std::ranges::find_if(load->access.maps, [](const IndexMap& map) { return map.outside.has_value(); });
+    std::string other = literal(*missing->outside, one.type);
     if (one.type == Type::u8) other = "uint8_t{" + other + "}";
     return {there + " ? " + element + " : " + other, precedence_of(MapFunction::where)};
   }

@@ -170,7 +170,7 @@ void emit_origin(EmitContext& context, CppWriter& out, const Step& step, Origin&
 void emit_step(EmitContext& context, CppWriter& out, Scope& scope, const Step& step, Origin& before) {
   emit_origin(context, out, step, before);
   emit_body(context, out, scope, step);
-  if (context.find_nonfinite) check_made(context, out, step);
+  if (context.find_nonfinite) check_made(context, out, scope, step);
 }
 
 namespace {

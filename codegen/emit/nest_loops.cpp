@@ -252,11 +252,18 @@ NestLoops::Element NestLoops::element(const Access& access, size_t pass) const {
   std::vector<size_t> depths;
   const bool stack = context_.names.stack_depth(access.buffer) > 0;
   for (size_t k = 0; k < (stack ? 0 : access.turns.size()); ++k) {
-    indices.emplace_back(slot(context_, access, k), context_.names.extent(buffer.dims[k]));
+    indices.emplace_back(slot(context_, access, {k, access.turns[k]}), context_.names.extent(buffer.dims[k]));
     depths.push_back(0);
   }
   std::string last_shift, last_loops;
   for (size_t position = access.turns.size(); position < buffer.dims.size(); ++position) {
+    if (const IndexMap* map = map_at(access, position); map && map->turn) {
+      indices.emplace_back(slot(context_, access, {position, map->turn}), context_.names.extent(buffer.dims[position]));
+      depths.push_back(0);
+      last_shift.clear();
+      last_loops.clear();
+      continue;
+    }
     const auto mapped = std::ranges::find(address.mapped, position, [](const auto& m) { return m.map.position; });
     if (mapped != address.mapped.end()) {
       Index index = mapped_index(*mapped, pass);

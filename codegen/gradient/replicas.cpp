@@ -45,8 +45,8 @@ class ReplicaLoop {
   /// Each trained parameter has a tensor of the replicas' beside it, and is not read by a step any more.
   void own_parameters() {
     for (Objective::Parameter& parameter : graph_.objective->parameters) {
-      if (parameter.frozen) continue;
       const Stored shared = graph_.stored[parameter.stored.index];
+      if (shared.frozen) continue;
       ValueType type = shared.type;
       type.dims.insert(type.dims.begin(), parts_.time);
       GraphBuilder build(graph_);

@@ -182,14 +182,14 @@ class WeightLoop {
     around.insert(std::ranges::find(around, inputs_) + 1, weights_);
   }
 
-  /// What is made of W is W.
+  /// What is made of W is W; of loops, a part.
   void label_readers() {
     std::set<NodeId> weights{weights_};
     for (const NodeId id : graph_.body(graph_.node(inputs_).body).nodes) {
       Node& node = graph_.node(id);
       const bool reads = std::ranges::any_of(
           node.inputs, [&](ValueId value) { return weights.contains(graph_.value(value).producer); });
-      if (!reads || node.part == Part::update) continue;
+      if (!reads || node.part == Part::update || std::holds_alternative<LoopOp>(node.op)) continue;
       node.part = Part::weight_gradient;
       weights.insert(id);
     }
@@ -204,16 +204,30 @@ class WeightLoop {
   std::map<NodeId, std::unique_ptr<Clone>> again_;
 };
 
+/// What of it only weights' gradients need would wait for W in I.
+bool reads_weights(const Graph& graph, const Node& node) {
+  bool reads = false;
+  for_each_source(graph, node, [&](ValueId value) {
+    reads = reads || graph.node(graph.value(value).producer).part == Part::weight_gradient;
+  });
+  return reads;
+}
+
 }  // namespace
 
-void separate_weight_gradients(Graph& graph, DimId dim) {
-  std::vector<NodeId> loops;
+void separate_weight_gradients(Graph& graph, const std::vector<DimId>& dims) {
+  const auto is_backward = [&](NodeId id) {
+    return std::holds_alternative<LoopOp>(graph.node(id).op) && graph.node(id).part == Part::input_gradient;
+  };
+  const auto is_apart = [&](NodeId id) {
+    return is_backward(id) && has(dims, std::get<LoopOp>(graph.node(id).op).dim);
+  };
+  std::vector<std::vector<NodeId>> around;  // the nodes of the bodies with such loops
   for (const Body& body : graph.bodies)
-    for (const NodeId id : body.nodes)
-      if (const auto* loop = std::get_if<LoopOp>(&graph.node(id).op);
-          loop && loop->dim == dim && graph.node(id).part == Part::input_gradient)
-        loops.push_back(id);
-  for (const NodeId id : loops) WeightLoop(graph, id).run();
+    if (std::ranges::any_of(body.nodes, is_apart)) around.push_back(body.nodes);
+  for (const std::vector<NodeId>& nodes : around)
+    for (const NodeId id : nodes)  // those in front leave more to W
+      if (is_apart(id) || (is_backward(id) && reads_weights(graph, graph.node(id)))) WeightLoop(graph, id).run();
   remove_dead(graph);
 }
 

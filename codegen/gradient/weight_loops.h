@@ -5,9 +5,9 @@
 
 namespace mesh {
 
-/// Cuts each backward loop over `dim` into one that computes what earlier layers wait for, and one behind it, in the
-/// same order of turns, that computes what is left. What the second needs of the first is kept turn by turn, but for
-/// views, which are made again. What is made of its results is W too.
-void separate_weight_gradients(Graph&, DimId dim);
+/// Cuts each backward loop over one of `dims`, and each beside these whose turns read W, into one that computes what
+/// earlier layers wait for, and one behind it, in the same order of turns, that computes what is left. What the second
+/// needs of the first is kept turn by turn, but for views, which are made again. What is made of its results is W too.
+void separate_weight_gradients(Graph&, const std::vector<DimId>& dims);
 
 }  // namespace mesh

@@ -351,6 +351,7 @@ struct Stored {
   StoredId parameter;     // of optimizer state: whose it is
   size_t stacked = 0;     // how many of its first dims are those of the loops that it lies in
   bool computed = false;  // a state that begins as an expression: an entry of the program gives it its first value
+  bool frozen = false;    // a parameter that `minimize` leaves as it is: entries without an objective know it too
 };
 
 /// `minimize loss with adamw(...) { groups }` with every key resolved per parameter.
@@ -364,7 +365,6 @@ struct Objective {
     StoredId stored;
     std::map<std::string, double> values;  // what its group says, else as above
     std::optional<RateOp> rate;            // of its group
-    bool frozen = false;
   };
   std::vector<Parameter> parameters;  // in order of declaration
   /// What the loss is multiplied by for its gradients (optimizer/loss_scale.h), and what is kept of it: of replicas by

@@ -25,15 +25,15 @@ Pointer::Pointer(const Binding& binding, const Access& access) : start_(binding.
   const Buffer& buffer = binding.buffer(access);
   if (access.turns.size() > buffer.dims.size())
     internal_error("buffer " + buffer.name + " is indexed by more loops than it has dims");
-  for (size_t k = 0; k < access.turns.size(); ++k) {
-    const TurnIndex& turn = access.turns[k];
-    const int64_t bytes =
-        stride(binding.program, buffer, k, binding.rank.rank()) * static_cast<int64_t>(meshrt::size_of(buffer.type));
-    const LocalDim& local = buffer.dims[k];
+  for (const FixedDim& fixed : fixed_dims(access)) {
+    const TurnIndex& turn = fixed.turn;
+    const int64_t bytes = stride(binding.program, buffer, fixed.position, binding.rank.rank()) *
+                          static_cast<int64_t>(meshrt::size_of(buffer.type));
+    const LocalDim& local = buffer.dims[fixed.position];
     if (turn.loop && !local.placement.axes.empty()) {
       std::vector<int64_t> offsets;
       for (int64_t t = 0; t < binding.program.sharded.graph.dim(local.dim).size; ++t)
-        offsets.push_back(bytes * slot(binding.program, access, k, t, binding.rank.rank()));
+        offsets.push_back(bytes * slot(binding.program, buffer, fixed, t, binding.rank.rank()));
       owned_.emplace_back(turn.loop, std::make_shared<const std::vector<int64_t>>(std::move(offsets)));
     } else if (turn.loop) turns_.emplace_back(turn, bytes);
     else start_ += turn.slot(0) * bytes;
@@ -64,7 +64,7 @@ Window window(const Binding& binding, const Access& access, std::span<const Loca
                      " does not hold");
   }
   Address here = address;
-  here.turns.clear();
+  here.fixed.clear();  // those the pointer has
   result.pointer.move(base(binding.program, here, {}, rank) * bytes);
   for (size_t i = 0; i < nest.size(); ++i) result.strides.push_back(stride(binding.program, address, i, rank) * bytes);
   return result;

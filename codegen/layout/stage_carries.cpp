@@ -9,6 +9,7 @@
 #include "codegen/graph/builder.h"
 #include "codegen/graph/op.h"
 #include "codegen/graph/rewrite.h"
+#include "codegen/layout/cut.h"
 
 namespace mesh {
 namespace {
@@ -21,7 +22,8 @@ Position of_turns(size_t loop) { return 2 * loop + 1; }
 
 class StageCarries {
  public:
-  StageCarries(Graph& graph, const Pipeline& pipeline) : graph_(graph), loops_(pipeline.loops.size()) {
+  StageCarries(Graph& graph, const Pipeline& pipeline)
+      : graph_(graph), turns_(all_layers(graph, pipeline)), loops_(pipeline.loops.size()) {
     for (const NodeId id : nodes())
       if (const auto* loop = std::get_if<LoopOp>(&graph.node(id).op))
         if (const auto number = pipeline.loop_over(loop->dim); number && !loops_[*number]) {
@@ -31,7 +33,6 @@ class StageCarries {
   }
 
   void run() {
-    find_trained();
     for (const NodeId id : nodes()) look(id);
     place_open();
     for (const NodeId id : std::vector<NodeId>(nodes())) {
@@ -64,19 +65,10 @@ class StageCarries {
     graph_.body(graph_.root()).nodes = std::move(ordered);
   }
 
-  void find_trained() {
-    std::set<StoredId> frozen;
-    if (graph_.objective)
-      for (const Objective::Parameter& one : graph_.objective->parameters)
-        if (one.frozen) frozen.insert(one.stored);
-    for (uint32_t i = 0; i < graph_.stored.size(); ++i)
-      if (graph_.stored[i].kind == StoredKind::parameter && !frozen.contains({i})) trained_.insert({i});
-  }
-
   /// What a value of the root is made of.
   struct Made {
     bool of_samples = false, of_parameters = false;  // directly or not; of those that are trained
-    bool of_all_stages = false;                      // each has its part: sums and stacks of the pipeline's loops
+    bool of_all_stages = false;  // each has its part: sums and stacks of the pipeline's loops, inputs with turns
   };
 
   /// In front of which loop, or behind which, the value is made; nothing for what no stage alone makes.
@@ -96,8 +88,12 @@ class StageCarries {
     const Node& node = graph_.node(id);
     Made& made = made_[id];
     if (const auto* read = std::get_if<ReadOp>(&node.op)) {
-      made.of_samples = graph_.stored[read->stored.index].kind == StoredKind::input;
-      made.of_parameters = trained_.contains(read->stored);
+      const Stored& stored = graph_.stored[read->stored.index];
+      made.of_samples = stored.kind == StoredKind::input;
+      made.of_all_stages = made.of_samples && std::ranges::any_of(stored.type.dims, [&](DimId dim) {
+                             return std::ranges::count(turns_, dim, &PipelineLoop::dim) > 0;
+                           });
+      made.of_parameters = stored.kind == StoredKind::parameter && !stored.frozen;
       return;
     }
     if (const auto number = number_.find(id); number != number_.end()) passed_ = number->second + 1;
@@ -213,9 +209,9 @@ class StageCarries {
   }
 
   Graph& graph_;
+  std::vector<PipelineLoop> turns_;
   std::vector<NodeId> loops_;        // by number; unset where the graph has none
   std::map<NodeId, size_t> number_;  // the reverse
-  std::set<StoredId> trained_;
   std::map<NodeId, Made> made_;
   size_t passed_ = 0;              // loops that stand in front of the node that is looked at
   std::map<NodeId, size_t> gaps_;  // of the nodes that one stage alone makes

@@ -32,6 +32,7 @@ NodeId main_loop(const Graph& graph) {
 Stages::Stages(const Graph& graph, const Layout& layout)
     : graph_(&graph), pipeline_(layout.pipeline), home_(pipeline_.lists.rank_of_stage()) {
   if (!pipeline_ || !graph.micro_batches.time) return;
+  layers_ = all_layers(graph, pipeline_);
   if (const NodeId time = main_loop(graph)) body_ = std::get<LoopOp>(graph.node(time).op).body;
   if (body_) find_loops();
   if (std::ranges::none_of(divided_, [](const auto& one) { return one.second.part == Part::forward; })) {
@@ -200,13 +201,33 @@ StagePlace Stages::place_of(ValueId value) const {
   return place(producer);
 }
 
+/// Whether it is an input that has turns, which the stages have among them.
+bool Stages::is_dealt(ValueId value) const {
+  return graph_->value(value).producer == graph_->body(body_).owner &&
+         std::ranges::any_of(layers_, [&](const PipelineLoop& one) { return has(graph_->type(value).dims, one.dim); });
+}
+
+std::optional<DimId> Stages::turns_of(ValueId value) const {
+  const Dims& dims = graph_->type(value).dims;
+  for (const PipelineLoop& one : layers_)
+    if (has(dims, one.dim)) return one.dim;
+  if (place_of(value).kind != StagePlace::Kind::each) return {};
+  const NodeId producer = graph_->value(value).producer;
+  const Node& node = graph_->node(producer);
+  if (const auto* loop = std::get_if<LoopOp>(&node.op); loop && is_divided(*loop)) return loop->dim;
+  std::optional<DimId> turns;
+  if (places_.contains(producer))
+    for_each_source(*graph_, node, [&](ValueId source) { turns = turns ? turns : turns_of(source); });
+  return turns;
+}
+
 /// Of what a node depends on; nothing where that is nothing that a stage makes.
 std::optional<StagePlace> Stages::joined(const Node& node) const {
   std::optional<StagePlace> all;
   for_each_source(*graph_, node, [&](ValueId value) {
     const NodeId producer = graph_->value(value).producer;
     const auto* loop = std::get_if<LoopOp>(&graph_->node(producer).op);
-    if (!places_.contains(producer) && !(loop && is_divided(*loop))) return;
+    if (!places_.contains(producer) && !(loop && is_divided(*loop)) && !is_dealt(value)) return;
     const StagePlace at = place_of(value);
     all = !all || *all == at ? at : StagePlace{StagePlace::Kind::several};
   });
@@ -357,36 +378,60 @@ bool takes_turns_together(const Graph& graph, const Stages& stages, const Node& 
          !std::holds_alternative<RandomOp>(node.op);
 }
 
-/// The first op in a divided loop, or in loops inside of it, that reads more than its turn of what stands outside.
-const Node* reads_other_turns(const Graph& graph, const LoopOp& divided, BodyId body, std::set<ValueId>& made) {
+/// What an op in a divided loop reads of turns that other stages may have.
+struct OtherTurns {
+  const Node* reader;
+  DimId dim;
+};
+
+/// The first in a divided loop, or in loops inside of it: more than its turn of what stands outside, or any turn of
+/// another divided loop.
+std::optional<OtherTurns> reads_other_turns(const Graph& graph, const Stages& stages, const LoopOp& divided,
+                                            BodyId body, std::set<ValueId>& made) {
   for (const NodeId id : graph.body(body).nodes) {
     const Node& node = graph.node(id);
-    const auto* inner = std::get_if<LoopOp>(&node.op);
-    if (inner) {
-      if (const Node* found = reads_other_turns(graph, divided, inner->body, made)) return found;
-    } else if (std::ranges::any_of(node.inputs, [&](ValueId input) {
-                 return has(graph.type(input).dims, divided.dim) && !made.contains(input);
-               })) {
-      return &node;
+    if (const auto* inner = std::get_if<LoopOp>(&node.op))
+      if (const auto found = reads_other_turns(graph, stages, divided, inner->body, made)) return found;
+    for (const ValueId input : node.inputs) {
+      if (made.contains(input)) continue;
+      if (!std::holds_alternative<LoopOp>(node.op) && has(graph.type(input).dims, divided.dim))
+        return OtherTurns{&node, divided.dim};
+      const BodyId from = graph.value(input).body;
+      if (from != stages.body() && from != graph.root()) continue;
+      if (const auto dim = stages.turns_of(input)) return OtherTurns{&node, *dim};
     }
     made.insert(node.results.begin(), node.results.end());
   }
-  return nullptr;
+  return std::nullopt;
+}
+
+/// The dim of a loop as the spec has it, where the graph has one over groups of its turns.
+const Dim& dim_of_turns(const Graph& graph, DimId dim) {
+  const auto of = std::ranges::find(graph.grouped, dim, &GroupedTurns::groups);
+  return graph.dim(of == graph.grouped.end() ? dim : of->turns);
 }
 
 /// E0419 for the same. Whether there is none.
-bool keeps_to_its_turns(const Graph& graph, const LoopOp& loop, const Layout& layout, DiagnosticSink& sink) {
+bool keeps_to_its_turns(const Graph& graph, const Stages& stages, const LoopOp& loop, const Layout& layout,
+                        DiagnosticSink& sink) {
   std::set<ValueId> made;
-  const Node* const node = reads_other_turns(graph, loop, loop.body, made);
-  if (node == nullptr) return true;
-  const std::string& dim = graph.dim(loop.dim).name;
-  sink.error("E0419", node->span, "`{}` needs turns of `{}` that other stages of a pipeline have",
-             op_text(graph, node->op), dim)
-      .here("of what is declared outside of `repeat {}` a stage has its own turns", dim)
-      .label(layout.pipeline.span, "the pipeline")
-      .help(fmt::format("`x[{0} = position[{0}]]` is that of this turn; what all turns need has a dim of its own, `dim "
-                        "every = {1}`",
-                        dim, graph.dim(loop.dim).size));
+  const std::optional<OtherTurns> found = reads_other_turns(graph, stages, loop, loop.body, made);
+  if (!found) return true;
+  const Dim &turns = dim_of_turns(graph, found->dim), &own = dim_of_turns(graph, loop.dim);
+  auto report =
+      sink.error("E0419", found->reader->span, "`{}` needs turns of `{}` that other stages of a pipeline have",
+                 op_text(graph, found->reader->op), turns.name);
+  report.here("of what is declared outside of `repeat {}` a stage has its own turns", turns.name)
+      .label(layout.pipeline.span, "the pipeline");
+  if (&turns == &own)
+    report.help(fmt::format(
+        "`x[{0} = position[{0}]]` is that of this turn; what all turns need has a dim of its own, `dim every = {1}`",
+        turns.name, turns.size));
+  else
+    report.help(
+        fmt::format("what `repeat {0}` carries goes on to `repeat {1}`: add up there what is needed of its turns, or "
+                    "leave `{0}` out of the pipeline",
+                    turns.name, own.name));
   return false;
 }
 
@@ -405,7 +450,7 @@ void check_stages(const Graph& graph, const Layout& layout, DiagnosticSink& sink
           .help("write both loops as one, or give one of them a dim of its own");
       return;
     }
-    if (loop && stages.is_divided(*loop) && !keeps_to_its_turns(graph, *loop, layout, sink)) return;
+    if (loop && stages.is_divided(*loop) && !keeps_to_its_turns(graph, stages, *loop, layout, sink)) return;
     const auto together = std::ranges::find_if(layers, [&](const PipelineLoop& one) {
       return layout.pipeline.has_chunks() && takes_turns_together(graph, stages, node, layers, one.dim);
     });

@@ -62,6 +62,9 @@ class Stages {
   StagePlace place(NodeId) const;
   /// Of the node that makes the value; of what a divided loop leaves, the gap behind it.
   StagePlace place_of(ValueId) const;
+  /// The divided loop whose turns the stages have among them of a value of the body or the root, under whichever
+  /// name, or of what they have terms of.
+  std::optional<DimId> turns_of(ValueId) const;
 
   BodyId body() const { return body_; }
   /// Of F.
@@ -84,12 +87,14 @@ class Stages {
   bool stands(size_t loop) const;
   int32_t stage_of_gap(size_t gap) const;
   Where at_stage(int32_t stage) const;
+  bool is_dealt(ValueId) const;
   void place_body();
   std::optional<StagePlace> joined(const Node&) const;
   void place_free();
 
   const Graph* graph_;
   Pipeline pipeline_;
+  std::vector<PipelineLoop> layers_;
   std::vector<int> home_;  // by stage: its coordinate
   BodyId body_;
   std::map<BodyId, Divided> divided_;

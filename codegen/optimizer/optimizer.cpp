@@ -26,7 +26,8 @@ class Optimizer {
     finite_ = is_finite(build_, gradients);
     if (objective_.values.count("clip")) clip(gradients);
     for (const Objective::Parameter& parameter : objective_.parameters)
-      if (!parameter.frozen && gradients.count(parameter.stored)) update(parameter, gradients.at(parameter.stored));
+      if (!graph_.stored[parameter.stored.index].frozen && gradients.count(parameter.stored))
+        update(parameter, gradients.at(parameter.stored));
     build_.scope = "";
     update_loss_scale(build_, finite_);
   }

@@ -20,7 +20,8 @@ struct Parameter {
 std::vector<Parameter> trained(const Graph& graph) {
   std::vector<Parameter> all;
   for (const Objective::Parameter& parameter : graph.objective->parameters)
-    if (!parameter.frozen) all.push_back({parameter_of(graph, parameter.stored), parameter.stored});
+    if (!graph.stored[parameter.stored.index].frozen)
+      all.push_back({parameter_of(graph, parameter.stored), parameter.stored});
   return all;
 }
 

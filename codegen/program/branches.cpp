@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <set>
 
-#include "codegen/layout/cut.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/overlap.h"
 #include "codegen/program/walk.h"
@@ -82,7 +81,7 @@ RankClasses::RankClasses(const Program& program, std::set<AxisId> axes) : progra
   const AxisId stages = program.sharded.layout.pipeline.axis;
   for (const Buffer& buffer : program.buffers)
     for (const LocalDim& local : buffer.dims)
-      if (lies_by_stages(local.dim, local.placement)) axes.insert(stages);
+      if (lies_by_stages(local.placement)) axes.insert(stages);
   for (const Routine& routine : program.routines)
     for_each_step(routine.steps, [&](const Step& step) {
       if (const auto* branch = std::get_if<BranchStep>(&step.what))
@@ -132,15 +131,15 @@ RankSet RankClasses::entering(const Step& step, const RankSet& in) const {
   return result;
 }
 
-bool RankClasses::lies_by_stages(DimId dim, const DimPlacement& lies) const {
+bool RankClasses::lies_by_stages(const DimPlacement& lies) const {
   const Pipeline& pipeline = program_.sharded.layout.pipeline;
-  return contains(lies.axes, pipeline.axis) && layers_over(program_.sharded.graph, pipeline, dim);
+  return pipeline && lies.axes == std::vector{pipeline.axis};
 }
 
 RankSet RankClasses::with_turns(DimId dim, const DimPlacement& lies) const {
   const Layout& layout = program_.sharded.layout;
   RankSet result = all();
-  if (!lies_by_stages(dim, lies)) return result;
+  if (!lies_by_stages(lies)) return result;
   const int64_t turns = program_.sharded.graph.dim(dim).size;
   for (size_t i = 0; i < count(); ++i)
     result[i] = owned_positions(layout.mesh, turns, lies, classes_[i].rank).size() > 0;
@@ -169,8 +168,8 @@ RankSet RankClasses::touching(const Step& step, const Access& access, Use use, c
       result = intersection(result, at(one.at));
   const std::vector<LocalDim>& dims = program_.buffer(access.buffer).dims;
   result = intersection(result, holding(access.buffer));
-  for (size_t k = 0; k < access.turns.size(); ++k)
-    for (const Where& where : owners_of_turn(dims[k].dim, dims[k].placement)) {
+  for (const FixedDim& fixed : fixed_dims(access))
+    for (const Where& where : owners_of_turn(dims[fixed.position].dim, dims[fixed.position].placement)) {
       const auto of = static_cast<size_t>(std::ranges::find(turns_, where) - turns_.begin());
       RankSet sooner_or_later = result;
       for (size_t i = 0; i < count(); ++i)

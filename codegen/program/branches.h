@@ -63,8 +63,9 @@ class RankClasses {
     std::vector<bool> turn;  // by place in `turns_`: whether it is its turn there
   };
   RankSet at(const Where&) const;
-  /// Whether the turns of a pipeline's loop lie so.
-  bool lies_by_stages(DimId, const DimPlacement&) const;
+  /// Whether a dim lies so as the turns of a pipeline's loop do, whatever it is called: some stages may have none of
+  /// it.
+  bool lies_by_stages(const DimPlacement&) const;
   /// Those whose stages have some turns of a pipeline's loop, which lie so; all of them where it is no such loop's dim.
   RankSet with_turns(DimId, const DimPlacement&) const;
 

@@ -111,7 +111,7 @@ class Coalescer {
     const auto end = [&](const IndexMap& map) {
       return map.begin + (map.along ? program_.sharded.graph.dim(map.along).size : 1);
     };
-    return a.step == 1 && b.step == 1 && (end(a) <= b.begin || end(b) <= a.begin);
+    return !a.turn && !b.turn && a.step == 1 && b.step == 1 && (end(a) <= b.begin || end(b) <= a.begin);
   }
 
   /// sum = other + rows added up by index: the rows are added to `other` in place. Step i makes the rows.

@@ -89,10 +89,18 @@ int64_t largest_elements(const Program& program, const Buffer& buffer, const std
   return all / std::max<int64_t>(1, largest_extent(program, slots)) * largest_extent(program, slots, axes, rank);
 }
 
-int64_t slot(const Program& program, const Access& access, size_t k, int64_t turn, int64_t rank) {
-  const LocalDim& local = program.buffer(access.buffer).dims[k];
+std::vector<FixedDim> fixed_dims(const Access& access) {
+  std::vector<FixedDim> fixed;
+  for (size_t k = 0; k < access.turns.size(); ++k) fixed.push_back({k, access.turns[k]});
+  for (const IndexMap& map : access.maps)
+    if (map.turn) fixed.push_back({map.position, map.turn});
+  return fixed;
+}
+
+int64_t slot(const Program& program, const Buffer& buffer, const FixedDim& fixed, int64_t turn, int64_t rank) {
+  const LocalDim& local = buffer.dims[fixed.position];
   const std::vector<AxisId>& axes = local.placement.axes;
-  const int64_t slot = access.turns[k].slot(turn);
+  const int64_t slot = fixed.turn.slot(turn);
   if (axes.empty()) return slot;
   const MeshShape& mesh = mesh_of(program);
   const meshrt::Owners owners(size_of(program, local.dim), index_over(mesh, axes, rank), mesh.size(axes),
@@ -121,12 +129,20 @@ const IndexMap* map_at(const Access& access, size_t position) {
   return nullptr;
 }
 
+Access mapped(Access access, const IndexMap& map) {
+  const auto after = std::find_if(access.maps.begin(), access.maps.end(),
+                                  [&](const IndexMap& other) { return other.position > map.position; });
+  access.maps.insert(after, map);
+  return access;
+}
+
 Address address_of(const Program& program, const Access& access, std::span<const LocalDim> nest) {
   const Buffer& buffer = program.buffer(access.buffer);
-  Address address{access.buffer, access.turns, std::vector<int>(nest.size(), -1), {}, {}};
+  Address address{access.buffer, fixed_dims(access), std::vector<int>(nest.size(), -1), {}, {}};
   for (size_t position = access.turns.size(); position < buffer.dims.size(); ++position) {
     const LocalDim& held = buffer.dims[position];
     if (const IndexMap* map = map_at(access, position)) {
+      if (map->turn) continue;
       const auto along =
           std::find_if(nest.begin(), nest.end(), [&](const LocalDim& local) { return local.dim == map->along; });
       if (map->along && along == nest.end())
@@ -150,10 +166,10 @@ Address address_of(const Program& program, const Access& access, std::span<const
 int64_t base(const Program& program, const Address& address, std::span<const int64_t> turns, int64_t rank) {
   const Buffer& buffer = program.buffer(address.buffer);
   int64_t elements = 0;
-  for (size_t k = 0; k < address.turns.size(); ++k) {
-    const TurnIndex& at = address.turns[k];
-    elements += slot(program, {address.buffer, address.turns}, k, at.loop ? turns[at.loop.index] : 0, rank) *
-                stride(program, buffer, k, rank);
+  for (const FixedDim& fixed : address.fixed) {
+    const LoopId loop = fixed.turn.loop;
+    elements += slot(program, buffer, fixed, loop ? turns[loop.index] : 0, rank) *
+                stride(program, buffer, fixed.position, rank);
   }
   for (const Address::Shift& shift : address.shifts) {
     const int64_t distance =

@@ -37,8 +37,14 @@ int64_t largest_elements(const Program&, const Buffer&);
 /// The same among the ranks that lie where `rank` does along these axes: slots of the first dim, each as large as the
 /// largest rank's.
 int64_t largest_elements(const Program&, const Buffer&, const std::vector<AxisId>& axes, int64_t rank);
-/// The slot of leading dim k in a turn: among those that the rank has, 0 for what another one has.
-int64_t slot(const Program&, const Access&, size_t k, int64_t turn, int64_t rank);
+/// A dim of a buffer of which loops around a step fix the slot: a leading one, or one that a map fixes.
+struct FixedDim {
+  size_t position;  // of the buffer's dims
+  TurnIndex turn;
+};
+std::vector<FixedDim> fixed_dims(const Access&);
+/// The slot of such a dim in a turn: among those that the rank has, 0 for what another one has.
+int64_t slot(const Program&, const Buffer&, const FixedDim&, int64_t turn, int64_t rank);
 /// The dims that remain after the turns of an access.
 std::span<const LocalDim> dims_of(const Program&, const Access&);
 
@@ -48,16 +54,18 @@ std::span<const LocalDim> head_dims(const Program&, const AttentionStep&);
 
 /// The map of an access at a position of its buffer's dims, null where there is none.
 const IndexMap* map_at(const Access&, size_t position);
+/// The access with one more map.
+Access mapped(Access, const IndexMap&);
 
 /// The address of an access as a step with dims `nest` (outermost first) sees it, in elements of the buffer:
-///   sum over k of the slot of turns[k] * stride(k)
+///   sum over `fixed` of their slot * stride(position)
 /// + sum over nest dims i with positions[i] >= 0 of (index i + shift i) * stride(positions[i])
 /// + sum over `mapped` of their element * stride(position)
-/// where index i counts from 0 and stride(k) is the buffer's stride at position k.
+/// where index i counts from 0 and stride(position) is the buffer's stride there.
 struct Address {
   BufferId buffer;
-  std::vector<TurnIndex> turns;  // turns[k] indexes position k of the buffer's dims
-  std::vector<int> positions;    // for each nest dim: its position in the buffer's dims, -1 where the buffer lacks it
+  std::vector<FixedDim> fixed;
+  std::vector<int> positions;  // for each nest dim: its position in the buffer's dims, -1 where the buffer lacks it
   /// Where a step iterates over a smaller part of a dim than the buffer holds: shift = begin of the iterated part -
   /// begin of the held one, a constant of the rank. Absent nest dims have shift 0.
   struct Shift {
@@ -75,8 +83,8 @@ struct Address {
 };
 Address address_of(const Program&, const Access&, std::span<const LocalDim> nest);
 
-/// Elements to add to the buffer's beginning at index 0 of every nest dim: turns, shifts, and maps whose elements are
-/// always there. `turns[loop]` is the turn of each loop under way.
+/// Elements to add to the buffer's beginning at index 0 of every nest dim: what loops fix, shifts, and maps whose
+/// elements are always there. `turns[loop]` is the turn of each loop under way.
 int64_t base(const Program&, const Address&, std::span<const int64_t> turns, int64_t rank);
 /// Elements from one index of nest dim i to the next; 0 where the buffer lacks it, or where elements may be missing.
 int64_t stride(const Program&, const Address&, size_t nest_dim, int64_t rank);

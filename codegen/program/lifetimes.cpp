@@ -20,7 +20,7 @@ struct Block {
 struct Event {
   int step, block;
   Use use;
-  std::vector<TurnIndex> turns;
+  std::vector<FixedDim> fixed;
   RankSet ranks;  // that execute it
 };
 
@@ -50,7 +50,7 @@ class Walk {
       if (has_bodies(step)) return;
       for_each_access(step, [&](const Access& access, Use use) {
         events_[storage(program_, access.buffer).index].push_back(
-            {next_, block, use, access.turns, classes.touching(step, access, use, ranks.back())});
+            {next_, block, use, fixed_dims(access), classes.touching(step, access, use, ranks.back())});
       });
       ++next_;
     };
@@ -89,7 +89,7 @@ class Walk {
       const Block& of = blocks_[static_cast<size_t>(inner)];
       if (!of.loop) return false;
       return begins_as_left(events) || std::any_of(events.begin(), events.end(), [&](const Event& event) {
-               return std::ranges::find(event.turns, of.loop, &TurnIndex::loop) != event.turns.end();
+               return std::ranges::any_of(event.fixed, [&](const FixedDim& one) { return one.turn.loop == of.loop; });
              });
     };
     Lifetime life{routine_, events.front().step, events.back().step, block};

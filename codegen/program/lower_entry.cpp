@@ -5,6 +5,7 @@
 
 #include "codegen/graph/rewrite.h"
 #include "codegen/graph/same_values.h"
+#include "codegen/layout/cut.h"
 #include "codegen/program/memory_order.h"
 
 namespace mesh {
@@ -26,6 +27,14 @@ std::vector<uint32_t> unread_inputs(const Graph& graph) {
   return unread;
 }
 
+/// Where ranks have several stages a step is of the turns of one.
+std::vector<DimId> dims_of_turns(const ShardedGraph& sharded) {
+  std::vector<DimId> turns;
+  if (sharded.layout.pipeline.has_chunks())
+    for (const PipelineLoop& loop : all_layers(sharded.graph, sharded.layout.pipeline)) turns.push_back(loop.dim);
+  return turns;
+}
+
 }  // namespace
 
 EntryLowering::EntryLowering(Program& program, const Entry& entry, std::vector<BufferId> stored, uint32_t first_step)
@@ -33,9 +42,9 @@ EntryLowering::EntryLowering(Program& program, const Entry& entry, std::vector<B
       entry_(entry),
       graph_(entry.sharded.graph),
       stored_(std::move(stored)),
-      call_(program, entry.sharded, stored_, first_step, memory_orders(graph_)) {
+      call_(program, entry.sharded, stored_, first_step, memory_orders(graph_, dims_of_turns(entry.sharded))) {
   if (!entry.over_batches) return;
-  finish_.emplace(program, entry.sharded, stored_, first_step, memory_orders(graph_));
+  finish_.emplace(program, entry.sharded, stored_, first_step, memory_orders(graph_, dims_of_turns(entry.sharded)));
   cut_ = cut_evaluation(entry.sharded, call_);
 }
 

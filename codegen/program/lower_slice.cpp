@@ -15,13 +15,6 @@ size_t Lowering::position_of(const Access& access, DimId dim) const {
   internal_error(program_.buffer(access.buffer).name + " lacks the dim " + graph_.dim(dim).name);
 }
 
-Access mapped(Access access, const IndexMap& map) {
-  const auto after = std::find_if(access.maps.begin(), access.maps.end(),
-                                  [&](const IndexMap& other) { return other.position > map.position; });
-  access.maps.insert(after, map);
-  return access;
-}
-
 /// A slice, or a slice of a slice. Of a split dim this rank has what its part of the result is made of, within margins;
 /// or, where the result is not split so, gives what it owns, and zero for the rest: a partial sum.
 Access Lowering::sliced(const Node& node) const {

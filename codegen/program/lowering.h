@@ -218,8 +218,6 @@ class Lowering {
   LoopId stage_;  // of the pipeline under way, where its coordinates have several stages
 };
 
-/// The access with one more map.
-Access mapped(Access, const IndexMap&);
 /// Dims of `dims` in the order of `order`.
 std::vector<LocalDim> ordered(const std::vector<LocalDim>& dims, const std::vector<DimId>& order);
 

@@ -19,8 +19,8 @@ bool same_set(Dims a, Dims b) {
 
 class Orders {
  public:
-  explicit Orders(const Graph& graph)
-      : graph_(graph), orders_{graph, {}, std::vector<std::optional<Dims>>(graph.values.size())} {
+  Orders(const Graph& graph, const Dims& taken)
+      : graph_(graph), taken_(taken), orders_{graph, {}, std::vector<std::optional<Dims>>(graph.values.size())} {
     for (const Value& value : graph.values) orders_.chosen.push_back(value.type.dims);
     for (const Wanted& wanted : graph.wanted) fixed_.insert(wanted.value);
     for (const Output& output : graph.outputs)
@@ -75,6 +75,8 @@ class Orders {
     if (!choose) return;
     for (size_t i = 0; i < node.results.size(); ++i)
       if (!fixed_.contains(node.results[i])) of(node.results[i]) = choose(orders_, node, i);
+    if (std::holds_alternative<ReshardOp>(node.op) && node.body != graph_.root())
+      std::ranges::stable_partition(of(node.results[0]), [&](DimId dim) { return has(taken_, dim); });
   }
 
   /// As the first operand of all dims lies whose order memory dictates, else as readers like.
@@ -127,12 +129,15 @@ class Orders {
   }
 
   const Graph& graph_;
+  const Dims& taken_;
   std::set<ValueId> fixed_;
   MemoryOrders orders_;
 };
 
 }  // namespace
 
-std::vector<std::vector<DimId>> memory_orders(const Graph& graph) { return Orders(graph).take(); }
+std::vector<std::vector<DimId>> memory_orders(const Graph& graph, const std::vector<DimId>& taken) {
+  return Orders(graph, taken).take();
+}
 
 }  // namespace mesh

@@ -8,7 +8,8 @@
 
 namespace mesh {
 
-/// For each value its dims, outermost first.
-std::vector<std::vector<DimId>> memory_orders(const Graph&);
+/// For each value its dims, outermost first. Of what ranks move inside of loops the dims `taken` come first: of these a
+/// step there may have one element.
+std::vector<std::vector<DimId>> memory_orders(const Graph&, const std::vector<DimId>& taken);
 
 }  // namespace mesh

@@ -71,7 +71,7 @@ class Printer {
 
   /// "token = 1 + patch", "patch = (token - 1) / 2 else 0"
   std::string index_map(const Buffer& buffer, const IndexMap& map) const {
-    std::string element = fmt::format("{}", map.begin);
+    std::string element = map.turn ? turn_index(map.turn) : fmt::format("{}", map.begin);
     if (map.along) {
       element = map.step == 1 ? dim(map.along) : fmt::format("{} * {}", map.step, dim(map.along));
       if (map.begin != 0) element += fmt::format(" {} {}", map.begin < 0 ? '-' : '+', std::abs(map.begin));

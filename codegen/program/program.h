@@ -51,6 +51,19 @@ struct Buffer {
   Span span;
 };
 
+/// Which slot of a buffer's dim, a leading one mostly, a step uses. Without a period the dim is the loop's and each
+/// turn has a slot: a place among those of its rank where the dim is split, which only that rank uses. With one the dim
+/// is a ring of `period` slots: what only the next turns need again (the values of the last turns, a pair of which one
+/// is filled while the other is read).
+struct TurnIndex {
+  LoopId loop;         // unset: always slot `offset`
+  int64_t offset = 0;  // added to the turn; not negative
+  int64_t period = 0;  // 0: none
+  TurnIndex(LoopId of, int64_t from = 0, int64_t every = 0) : loop(of), offset(from), period(every) {}
+  int64_t slot(int64_t turn) const { return period == 0 ? turn + offset : (turn + offset) % period; }
+  bool operator==(const TurnIndex&) const = default;
+};
+
 /// How a loop nest walks along a dim of a buffer over which it does not iterate as it lies: a slice, a neighbour, what
 /// stands among padding. At global index i of the nest's dim `along` it is at element (begin + step * i) / every.
 struct IndexMap {
@@ -60,20 +73,9 @@ struct IndexMap {
   /// What a load gives where the division leaves a remainder or this rank does not hold the element. Unset: it is
   /// always there.
   std::optional<double> outside;
+  /// Set: at the slot of this loop's turn, as leading dims are by `Access::turns`; `along` is unset then.
+  LoopId turn = {};
   bool operator==(const IndexMap&) const = default;
-};
-
-/// Which slot of a buffer's leading dim a step uses. Without a period the dim is the loop's and each turn has a slot: a
-/// place among those of its rank where the dim is split, which only that rank uses.
-/// With one the dim is a ring of `period` slots: what only the next turns need again (the values of the last turns, a
-/// pair of which one is filled while the other is read).
-struct TurnIndex {
-  LoopId loop;         // unset: always slot `offset`
-  int64_t offset = 0;  // added to the turn; not negative
-  int64_t period = 0;  // 0: none
-  TurnIndex(LoopId of, int64_t from = 0, int64_t every = 0) : loop(of), offset(from), period(every) {}
-  int64_t slot(int64_t turn) const { return period == 0 ? turn + offset : (turn + offset) % period; }
-  bool operator==(const TurnIndex&) const = default;
 };
 
 /// A buffer as a step sees it: stacked buffers are indexed by loops in their leading dims; what remains are `dims` of

@@ -61,12 +61,12 @@ class StageTurns {
     return made;
   }
 
-  bool is_of_turns(const Access& access, DimId layers) const {
+  /// Where the buffer has the turns, behind the dims that loops around the stage fix.
+  std::optional<size_t> position_of_turns(const Access& access, DimId layers) const {
     const std::span<const LocalDim> dims = dims_of(program_, access);
     const auto turns = std::ranges::find(dims, layers, &LocalDim::dim);
-    if (turns != dims.end() && turns != dims.begin())
-      internal_error("the turns of a pipeline are not the first dim of " + program_.buffer(access.buffer).name);
-    return turns != dims.end();
+    if (turns == dims.end()) return {};
+    return access.turns.size() + static_cast<size_t>(turns - dims.begin());
   }
 
   /// The loop whose turns the step goes over; null where it goes over none.
@@ -75,7 +75,7 @@ class StageTurns {
     if (has_bodies(step)) return found;
     for_each_access(step, [&](const Access& access, Use) {
       for (const PipelineLoop& loop : loops_) {
-        if (!is_of_turns(access, loop.dim)) continue;
+        if (!position_of_turns(access, loop.dim)) continue;
         if (found && found != &loop)
           internal_error("a step takes the turns of two loops of a pipeline: " + summary(program_, step));
         found = &loop;
@@ -85,6 +85,9 @@ class StageTurns {
   }
 
   void take_turn(Step& step, DimId layers, LoopId loop) {
+    if (const auto* copy = std::get_if<CopyStep>(&step.what);
+        copy && !(leads(copy->from, layers) && leads(copy->to, layers)))
+      step.what = nest_of(*copy);
     if (auto* nest = std::get_if<Nest>(&step.what)) {
       without(nest->outer, layers);
       for (Pass& pass : nest->passes) {
@@ -101,8 +104,28 @@ class StageTurns {
       internal_error("a step of a pipeline takes the turns of several stages together: " + summary(program_, step));
     }
     for_each_access(step, [&](Access& access, Use) {
-      if (is_of_turns(access, layers)) access.turns.emplace_back(loop);
+      if (const auto position = position_of_turns(access, layers)) take_turn(access, *position, loop);
     });
+  }
+
+  bool leads(const Access& access, DimId layers) const {
+    return position_of_turns(access, layers).value_or(access.turns.size()) == access.turns.size();
+  }
+
+  /// As a leading dim where it is one; inputs have the samples in front of it.
+  static void take_turn(Access& access, size_t position, LoopId loop) {
+    if (position == access.turns.size()) access.turns.emplace_back(loop);
+    else access = mapped(std::move(access), {position, {}, 0, 1, 1, {}, loop});
+  }
+
+  /// The same, along whichever dims.
+  Nest nest_of(const CopyStep& copy) const {
+    const std::span<const LocalDim> dims = dims_of(program_, copy.to);
+    Pass pass;
+    pass.inner.assign(dims.begin(), dims.end());
+    pass.scalars.push_back({Scalar::Load{copy.from}, program_.buffer(copy.from.buffer).type});
+    pass.stores.push_back({0, copy.to});
+    return {{}, {std::move(pass)}, {}};
   }
 
   static void take_turn(Scalar& scalar, DimId layers, LoopId loop) {

@@ -51,9 +51,10 @@ bool conflict(const StepSets& a, const StepSets& b) {
 }
 
 bool reads_own_stores(const Program& program, const Pass& pass) {
+  const auto leads_elsewhere = [](const IndexMap& map) { return !map.turn; };
   return std::any_of(pass.scalars.begin(), pass.scalars.end(), [&](const Scalar& scalar) {
     const auto* load = std::get_if<Scalar::Load>(&scalar.what);
-    return load && !load->access.maps.empty() &&
+    return load && std::ranges::any_of(load->access.maps, leads_elsewhere) &&
            std::any_of(pass.stores.begin(), pass.stores.end(), [&](const Pass::Store& store) {
              return storage(program, store.to.buffer) == storage(program, load->access.buffer);
            });

@@ -210,11 +210,13 @@ class Verifier {
   void turns(const Access& access, const Step& step) {
     const std::vector<LocalDim>& dims = program_.buffer(access.buffer).dims;
     bool good = access.turns.size() <= dims.size();
-    for (size_t k = 0; good && k < access.turns.size(); ++k) {
-      const TurnIndex& turn = access.turns[k];
-      const int64_t slots = program_.sharded.graph.dim(dims[k].dim).size;
-      good = is_owned(dims[k], step) && turn.offset >= 0;
-      good = good && (dims[k].placement.axes.empty() || (turn.loop && turn.period == 0));
+    for (const FixedDim& fixed : good ? fixed_dims(access) : std::vector<FixedDim>{}) {
+      if (!good || fixed.position >= dims.size()) break;
+      const TurnIndex& turn = fixed.turn;
+      const LocalDim& local = dims[fixed.position];
+      const int64_t slots = program_.sharded.graph.dim(local.dim).size;
+      good = is_owned(local, step) && turn.offset >= 0;
+      good = good && (local.placement.axes.empty() || (turn.loop && turn.period == 0));
       if (!turn.loop) {
         good = good && turn.offset < slots && turn.period == 0;
         continue;
@@ -222,9 +224,9 @@ class Verifier {
       good = good && std::ranges::any_of(around_, [&](const Step* around) {
                const auto* loop = std::get_if<ForStep>(&around->what);
                if (loop && loop->order && loop->order->stage == turn.loop)
-                 return turn.offset == 0 && turn.period == 0 && loop->order->stages == dims[k];
+                 return turn.offset == 0 && turn.period == 0 && loop->order->stages == local;
                if (!loop || loop->loop != turn.loop) return false;
-               return turn.period > 0 ? turn.period == slots : turn.offset == 0 && loop->dim == dims[k].dim;
+               return turn.period > 0 ? turn.period == slots : turn.offset == 0 && loop->dim == local.dim;
              });
     }
     if (!good)

@@ -318,6 +318,7 @@ class StepVerifier {
     const std::vector<LocalDim>& held = program_.buffer(access.buffer).dims;
     if (map.position < access.turns.size() || map.position >= held.size())
       return say(fmt::format("leads along a dim that {} lacks", to_string(program_, access)));
+    if (map.turn) return;  // verify_program.cpp
     const auto along = std::find_if(dims.begin(), dims.end(), [&](const LocalDim& d) { return d.dim == map.along; });
     if (map.along && along == dims.end())
       return say(fmt::format("leads along {} in {} and does not iterate over it", name(map.along),
