@@ -10,6 +10,8 @@ namespace mesh {
 
 namespace {
 
+thread_local uint64_t asked = 0;
+
 struct Visit {
   const std::function<void(Access&, Use)>& visit;
 
@@ -97,11 +99,15 @@ void for_each_access(Pass& pass, const std::function<void(Access&, Use)>& visit)
   for (Pass::Store& s : pass.stores) visit(s.to, Use::write);
 }
 
+uint64_t steps_asked() { return asked; }
+
 void for_each_access(Step& step, const std::function<void(Access&, Use)>& visit) {
+  ++asked;
   std::visit(Visit{visit}, step.what);
 }
 
 void for_each_access(const Step& step, const std::function<void(const Access&, Use)>& visit) {
+  ++asked;
   const std::function<void(Access&, Use)> same = [&](Access& access, Use use) { visit(access, use); };
   std::visit(Visit{same}, const_cast<Step&>(step).what);  // the visitor above changes nothing
 }

@@ -1,0 +1,47 @@
+#include "codegen/program/list_places.h"
+
+#include "codegen/program/fuse.h"
+
+namespace mesh {
+
+ListPlaces::ListPlaces(const Program& program, const Steps& steps) : program_(program) {
+  for (const Step& step : steps) {
+    note(step, place_.size());
+    place_.push_back(place_.size());
+  }
+}
+
+void ListPlaces::note(const Step& step, size_t number) {
+  const StepSets sets = sets_of(program_, step);
+  for (const auto* memories : {&sets.reads, &sets.writes})
+    for (const uint32_t memory : *memories) users_[memory].push_back(number);
+}
+
+std::vector<size_t> ListPlaces::users(uint32_t memory) const {
+  std::vector<size_t> places;
+  if (const auto found = users_.find(memory); found != users_.end())
+    for (const size_t step : found->second)
+      if (place_[step] != nowhere) places.push_back(place_[step]);
+  return places;
+}
+
+void ListPlaces::put_in(size_t at, const Step& step) {
+  for (size_t& place : place_)
+    if (place != nowhere && place >= at) ++place;
+  note(step, place_.size());
+  place_.push_back(at);
+}
+
+void ListPlaces::moved(size_t from, size_t to) {
+  for (size_t& place : place_)
+    if (place == from) place = to;
+    else if (to <= place && place < from) ++place;
+}
+
+void ListPlaces::taken_out(size_t at) {
+  for (size_t& place : place_)
+    if (place == at) place = nowhere;
+    else if (place != nowhere && place > at) --place;
+}
+
+}  // namespace mesh
