@@ -1,7 +1,5 @@
 #include "codegen/program/list_places.h"
 
-#include "codegen/program/fuse.h"
-
 namespace mesh {
 
 ListPlaces::ListPlaces(const Program& program, const Steps& steps) : program_(program) {
@@ -13,15 +11,29 @@ ListPlaces::ListPlaces(const Program& program, const Steps& steps) : program_(pr
 
 void ListPlaces::note(const Step& step, size_t number) {
   const StepSets sets = sets_of(program_, step);
-  for (const auto* memories : {&sets.reads, &sets.writes})
-    for (const uint32_t memory : *memories) users_[memory].push_back(number);
+  for (const uint32_t memory : sets.reads) readers_[memory].push_back(number);
+  for (const uint32_t memory : sets.writes) writers_[memory].push_back(number);
 }
 
-std::vector<size_t> ListPlaces::users(uint32_t memory) const {
+void ListPlaces::add_places(const std::unordered_map<uint32_t, Numbers>& users, uint32_t memory,
+                            std::vector<size_t>& places) const {
+  const auto found = users.find(memory);
+  if (found == users.end()) return;
+  for (const size_t step : found->second)
+    if (place_[step] != nowhere) places.push_back(place_[step]);
+}
+
+std::vector<size_t> ListPlaces::writers(uint32_t memory) const {
   std::vector<size_t> places;
-  if (const auto found = users_.find(memory); found != users_.end())
-    for (const size_t step : found->second)
-      if (place_[step] != nowhere) places.push_back(place_[step]);
+  add_places(writers_, memory, places);
+  return places;
+}
+
+std::vector<size_t> ListPlaces::in_the_way(const StepSets& sets) const {
+  std::vector<size_t> places;
+  for (const uint32_t memory : sets.writes) add_places(readers_, memory, places);
+  for (const auto* memories : {&sets.reads, &sets.writes})
+    for (const uint32_t memory : *memories) add_places(writers_, memory, places);
   return places;
 }
 

@@ -118,9 +118,9 @@ class PassMaker {
   /// The step before `end` that writes it.
   std::optional<size_t> maker(const Steps& steps, const ListPlaces& places, size_t end, const Access& access) const {
     std::optional<size_t> last;
-    for (const size_t user : places.users(root(access)))
-      if (user < end && (!last || user > *last) && contains(sets_of(program_, steps[user]).writes, root(access)))
-        last = user;
+    for (const size_t one : places.writers(root(access)))
+      if (one < end && (!last || one > *last) && contains(sets_of(program_, steps[one]).writes, root(access)))
+        last = one;
     return last;
   }
 
@@ -179,12 +179,10 @@ class PassMaker {
     const std::set<size_t> all(members.begin(), members.end());
     for (const size_t member : members) {
       const StepSets own = sets_of(program_, steps[member]);
-      for (const auto* memories : {&own.reads, &own.writes})
-        for (const uint32_t memory : *memories)
-          for (const size_t between : places.users(memory))
-            if (member < between && between < at && !all.contains(between) &&
-                conflict(own, sets_of(program_, steps[between])))
-              return false;
+      for (const size_t between : places.in_the_way(own))
+        if (member < between && between < at && !all.contains(between) &&
+            conflict(own, sets_of(program_, steps[between])))
+          return false;
     }
     return true;
   }

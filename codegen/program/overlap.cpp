@@ -56,11 +56,8 @@ bool ends_calls(const Step& first, const Step& step) {
 size_t next_in_the_way(const Program& program, const ListPlaces& places, const Steps& steps, size_t at,
                        const Step& call) {
   size_t next = steps.size();
-  const StepSets own = sets_of(program, call);
-  for (const auto* memories : {&own.reads, &own.writes})
-    for (const uint32_t memory : *memories)
-      for (const size_t user : places.users(memory))
-        if (user > at && user < next && common_memory(program, call, steps[user])) next = user;
+  for (const size_t one : places.in_the_way(sets_of(program, call)))
+    if (one > at && one < next && common_memory(program, call, steps[one])) next = one;
   return next;
 }
 
@@ -71,9 +68,11 @@ size_t put_off(const Program& program, Steps& steps, ListPlaces& places, size_t 
   if (within_node(program.sharded.machine, mesh, movements(steps[call]).front().axes)) return need;
   if (steps[call].part == Part::forward) return need;
   for (size_t at = need; at < steps.size() && std::holds_alternative<Nest>(steps[at].what); ++at) {
-    const auto stays = [&](const Step& before) { return bool(common_memory(program, before, steps[at])); };
-    const auto between = std::span(steps).subspan(need, at - need);
-    if (common_memory(program, steps[call], steps[at]) || std::ranges::any_of(between, stays)) continue;
+    const auto holds_up = [&](size_t before) {
+      return need <= before && before < at && common_memory(program, steps[before], steps[at]);
+    };
+    if (common_memory(program, steps[call], steps[at])) continue;
+    if (std::ranges::any_of(places.in_the_way(sets_of(program, steps[at])), holds_up)) continue;
     const auto from = steps.begin() + static_cast<std::ptrdiff_t>(need);
     std::rotate(from, steps.begin() + static_cast<std::ptrdiff_t>(at),
                 steps.begin() + static_cast<std::ptrdiff_t>(at) + 1);

@@ -10,7 +10,8 @@
 namespace mesh {
 namespace {
 
-/// A residual network, on two ranks with all of each parameter, with parts, and with parts of the moments alone.
+/// A residual network, on two ranks with all of each parameter, with parts, and with parts of the moments alone. All
+/// updates read one number, the norm that gradients are clipped by.
 std::string residual_network(int blocks) {
   std::string declared, computed;
   for (int i = 0; i < blocks; ++i) {
@@ -30,7 +31,7 @@ model Network {{
   input label : index(class)[batch]
   param head : linear[c, class]
 {}{}  loss = mean[batch](cross_entropy[class](head(y{}), label))
-  minimize loss with adamw(lr: 1e-3)
+  minimize loss with adamw(lr: 1e-3, clip: 1.0)
 }}
 mesh two {{ data: 2 }}
 layout whole on two {{ batch -> data }}
@@ -41,8 +42,10 @@ layout moments on two {{ batch -> data; optimizer {{ c -> data }} }}
 }
 
 /// Steps whose accesses passes have looked at, by the time that the network is compiled.
-double steps_asked_of(int blocks, const std::string& layout) {
+double steps_asked_of(int blocks, const std::string& layout, int ranks_of_host) {
   CompileRequest request;
+  request.machine_file = fmt::format("{}/hosts_of_{}.yaml", testing::TempDir(), ranks_of_host);
+  std::ofstream(request.machine_file) << fmt::format("name: hosts\nnode: {{ ranks: {} }}\n", ranks_of_host);
   request.files = {fmt::format("{}/residual_{}.mesh", testing::TempDir(), blocks)};
   request.layout = layout;
   std::ofstream(request.files[0]) << residual_network(blocks);
@@ -52,11 +55,12 @@ double steps_asked_of(int blocks, const std::string& layout) {
 }
 
 TEST(Scale, twice_the_blocks_take_twice_the_work) {
-  for (const char* layout : {"whole", "parts", "moments"}) {
-    const double some = steps_asked_of(30, layout), twice = steps_asked_of(60, layout);
-    EXPECT_GT(some, 0) << layout;
-    EXPECT_LT(twice, 2.1 * some) << layout;
-  }
+  for (const char* layout : {"whole", "parts", "moments"})
+    for (const int ranks_of_host : {1, 2}) {
+      const double some = steps_asked_of(30, layout, ranks_of_host), twice = steps_asked_of(60, layout, ranks_of_host);
+      EXPECT_GT(some, 0) << layout;
+      EXPECT_LT(twice, 2.1 * some) << layout << " on hosts of " << ranks_of_host;
+    }
 }
 
 }  // namespace
