@@ -588,6 +588,12 @@ def run(small):
             report.true("--diagnostics=json", all({"level", "code", "message", "spans"} <= set(json.loads(line)) for line in lines) and lines)
             absent = execute(meshc(), "evaluate", gpt, os.path.join(folder, "none.yaml"), "--diagnostics=json", code=1).stderr
             report.true("--diagnostics=json: a run file that is not there", "none.yaml" in json.loads(absent)["message"], absent)
+            for command in ("check", "plan", "verify", "layout"):
+                said = execute(meshc(), command, gpt, os.path.join(folder, "none.yaml"), code=2).stderr
+                report.true(f"{command}: reads no run file", "none.yaml: this command reads no run file: leave it out" in said, said)
+            for what, arguments in (("a number that is no size", ("plan", gpt, "--memory", "3")), ("an option that there is not", ("plan", gpt, "--nosuch")), ("no such command", ("plam",))):
+                said = execute(meshc(), *arguments, "--diagnostics", "json", code=2).stderr
+                report.true(f"--diagnostics=json: {what}", json.loads(said)["level"] == "error" and json.loads(said)["helps"] and said.count("\n") == 1, said)
             report.true("a spec that is not there", execute(meshc(), "check", os.path.join(folder, "none.mesh"), code=None).returncode == 1)
             check_benches(report, folder)
             check_all_plans(report, folder)
