@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "codegen/commands/command.h"
 #include "codegen/commands/explain_value.h"
@@ -14,6 +15,8 @@
 namespace mesh {
 
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 struct ExplainOptions {
   OutputOptions output;
@@ -25,28 +28,44 @@ std::string upper(std::string text) {
   return text;
 }
 
+/// UsageError for what is neither a code nor a lint.
+Explanation explanation_of(const std::string& code) {
+  const std::vector<Explanation> known = explanations();
+  const auto lint = std::ranges::find(known_lints(), code, &Lint::name);
+  const bool is_lint = lint != known_lints().end();
+  const auto found = std::ranges::find(known, is_lint ? code : upper(code), &Explanation::code);
+  if (!is_lint && found == known.end())
+    throw UsageError(fmt::format("there is no diagnostic {}; `meshc explain` lists them", code));
+  if (!is_lint) return *found;
+  return {std::string(lint->name), std::string(lint->meaning),
+          fmt::format("{}A lint. `-A {}` allows it, `-W` warns, `-D` makes it an error.",
+                      found == known.end() ? "" : found->text + "\n\n", lint->name)};
+}
+
+std::vector<Explanation> all_titles() {
+  std::vector<Explanation> titles;
+  for (const Explanation& one : explanations())
+    if (!one.title.empty()) titles.push_back(one);
+  for (const Lint& lint : known_lints()) titles.push_back(explanation_of(std::string(lint.name)));
+  return titles;
+}
+
 int explain(ExplainOptions& options) {
   const std::vector<std::string> codes = options.spec.take_names();
   if (!options.spec.arguments.empty()) return explain_values(options.spec, options.output, codes);
-  if (codes.empty()) {
-    for (const Explanation& one : explanations())
-      if (!one.title.empty()) fmt::print("{}  {}\n", one.code, one.title);
-    for (const Lint& lint : known_lints()) fmt::print("{}: {}\n", lint.name, lint.meaning);
+  std::vector<Explanation> told;
+  for (const std::string& code : codes) told.push_back(explanation_of(code));
+  if (codes.empty()) told = all_titles();
+  if (options.output.json) {
+    Json listed = Json::array();
+    for (const Explanation& one : told)
+      listed.push_back({{"code", one.code}, {"title", one.title}, {"text", one.text}});
+    fmt::print("{}\n", Json{{"schema", 1}, {"diagnostics", listed}}.dump(2));
     return exit_ok;
   }
-  for (const std::string& code : codes) {
-    const std::vector<Explanation> known = explanations();
-    const auto lint = std::ranges::find(known_lints(), code, &Lint::name);
-    const bool is_lint = lint != known_lints().end();
-    const auto found = std::ranges::find(known, is_lint ? code : upper(code), &Explanation::code);
-    if (found != known.end() && !is_lint) {
-      fmt::print("{}: {}\n\n{}\n", found->code, found->title, found->text);
-    } else if (is_lint) {
-      fmt::print("{}: {}\n\n{}A lint. `-A {}` allows it, `-W` warns, `-D` makes it an error.\n", lint->name,
-                 lint->meaning, found == known.end() ? "" : found->text + "\n\n", lint->name);
-    } else {
-      throw UsageError(fmt::format("there is no diagnostic {}; `meshc explain` lists them", code));
-    }
+  for (const Explanation& one : told) {
+    if (codes.empty()) fmt::print("{}  {}\n", one.code, one.title);
+    else fmt::print("{}: {}\n\n{}\n", one.code, one.title, one.text);
   }
   return exit_ok;
 }
@@ -66,7 +85,7 @@ Command explain_command() {
       [](CLI::App& app) -> std::function<int()> {
         auto options = std::make_shared<ExplainOptions>();
         options->spec.declare(app, false);
-        options->output.declare(app, false);
+        options->output.declare(app, true);
         app.get_option("spec")
             ->required(false)
             ->description("codes of errors, names of lints; or a spec and names of its values")

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "codegen/commands/command.h"
+#include "codegen/commands/plan_facts.h"
 #include "codegen/commands/plan_report.h"
 #include "codegen/commands/session.h"
 #include "codegen/commands/table.h"
@@ -23,6 +24,8 @@
 
 namespace mesh {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 /// Of what an op computes on the way, so that it is no value of the program: what to look at are the values around.
 std::string within_text(const Graph& graph, const std::string& name, const Value& made) {
@@ -47,6 +50,10 @@ ValueId value_called(const Graph& graph, const std::string& name) {
     known.push_back(stored.path);
   }
   if (const auto found = graph.names.find(name); found != graph.names.end()) return found->second;
+  for (const PlannedTensor& one : planned_tensors(graph)) {  // those that the spec gives no name
+    if (one.name == name) return one.value;
+    known.push_back(one.name);
+  }
   for (const Value& made : graph.values)
     if (std::ranges::find(made.inner_names, name) != made.inner_names.end())
       throw UsageError(within_text(graph, name, made));
@@ -108,6 +115,57 @@ class Otherwise {
   Span there_;
 };
 
+/// What a step would cost under one more rule.
+struct OtherCost {
+  std::string rule;
+  StepCost cost;
+};
+
+/// Under a pin of each dim to what it is not split by.
+std::vector<OtherCost> other_costs(const Session& session, const Compiled& compiled, const std::string& name,
+                                   ValueId value) {
+  const ShardedGraph& sharded = compiled.sharded();
+  const MeshShape& mesh = sharded.layout.mesh;
+  const ValueType& type = sharded.graph.type(value);
+  const Placement& now = sharded.placement(value);
+  const Otherwise otherwise(session, compiled);
+  std::vector<OtherCost> others;
+  const auto add = [&](const DimId dim, const std::string& target) {
+    const std::string rule = fmt::format("tensor {} {{ {} -> {} }}", name, sharded.graph.dim(dim).name, target);
+    if (const std::optional<StepCost> cost = otherwise.with(rule)) others.push_back({rule, *cost});
+  };
+  for (size_t i = 0; i < type.dims.size(); ++i) {
+    if (!now.dims[i].axes.empty()) add(type.dims[i], "none");
+    for (size_t axis = 0; axis < mesh.axes.size(); ++axis)
+      if (mesh.axes[axis].size > 1 && now.dims[i].axes != std::vector{static_cast<AxisId>(axis)})
+        add(type.dims[i], mesh.axes[axis].name);
+  }
+  return others;
+}
+
+/// All that is told of a value.
+struct Explained {
+  std::string name;
+  ValueId value;
+  bool is_formula = false;     // made of positions and numbers alone
+  std::vector<ValueId> lying;  // the value, or its copies for readers
+  StepCost cost;
+  std::vector<OtherCost> others;
+};
+
+Explained explained(const Session& session, const Compiled& compiled, const std::string& name) {
+  const ShardedGraph& sharded = compiled.sharded();
+  Explained all{name, value_called(sharded.graph, name), false, {}, step_cost(sharded, compiled.program), {}};
+  all.lying = copies_for_readers(sharded.graph, name, all.value);
+  all.is_formula = !all.lying.empty();
+  if (all.is_formula) return all;
+  all.lying = {all.value};
+  if (!is_gradient_name(name)) all.others = other_costs(session, compiled, name, all.value);
+  return all;
+}
+
+// ---- for people
+
 std::string place_text(const SourceMap& sources, Span span) {
   return span.known() ? fmt::format(" ({})", sources.file_and_line(span)) : "";
 }
@@ -120,34 +178,6 @@ std::string why_text(const ShardedGraph& sharded, const SourceMap& sources, Valu
       text += fmt::format("    {}{}\n", cause.text, place_text(sources, cause.span));
   }
   return text.empty() ? "  every rank holds all of it\n" : text;
-}
-
-/// What a pin of one dim would change.
-std::string alternatives_text(const Session& session, const Compiled& compiled, const std::string& name,
-                              ValueId value) {
-  const ShardedGraph& sharded = compiled.sharded();
-  const MeshShape& mesh = sharded.layout.mesh;
-  const ValueType& type = sharded.graph.type(value);
-  const Placement& now = sharded.placement(value);
-  const Otherwise otherwise(session, compiled);
-  const StepCost cost = step_cost(sharded, compiled.program);
-  std::vector<std::vector<std::string>> rows{
-      {"  now", time_text(cost.seconds), meshrt::bytes_text(cost.bytes), meshrt::bytes_text(cost.memory)}};
-  const auto add = [&](const DimId dim, const std::string& target) {
-    const std::string rule = fmt::format("tensor {} {{ {} -> {} }}", name, sharded.graph.dim(dim).name, target);
-    if (const std::optional<StepCost> other = otherwise.with(rule))
-      rows.push_back({"  " + rule, time_text(other->seconds), meshrt::bytes_text(other->bytes),
-                      meshrt::bytes_text(other->memory)});
-  };
-  for (size_t i = 0; i < type.dims.size(); ++i) {
-    if (!now.dims[i].axes.empty()) add(type.dims[i], "none");
-    for (size_t axis = 0; axis < mesh.axes.size(); ++axis)
-      if (mesh.axes[axis].size > 1 && now.dims[i].axes != std::vector{static_cast<AxisId>(axis)})
-        add(type.dims[i], mesh.axes[axis].name);
-  }
-  if (rows.size() == 1) return "";
-  rows.insert(rows.begin(), {"otherwise", "a step", "sends", "a rank holds"});
-  return "\n" + in_columns(rows);
 }
 
 std::string lies_text(const Session& session, const ShardedGraph& sharded, ValueId value) {
@@ -163,23 +193,61 @@ std::string lies_text(const Session& session, const ShardedGraph& sharded, Value
   return text;
 }
 
-std::string explained(const Session& session, const Compiled& compiled, const std::string& name) {
-  const ShardedGraph& sharded = compiled.sharded();
+std::string explained_text(const Session& session, const ShardedGraph& sharded, const Explained& all) {
   const Graph& graph = sharded.graph;
-  const ValueId value = value_called(graph, name);
-  std::string text = fmt::format("{} : {}{}\n", name, to_string(graph, graph.type(value)),
-                                 place_text(session.sources, graph.node(graph.value(value).producer).span));
-  const std::vector<ValueId> copies = copies_for_readers(graph, name, value);
-  if (!copies.empty()) text += "  made of positions and numbers alone: who reads it makes the part that it needs\n";
+  std::string text = fmt::format("{} : {}{}\n", all.name, to_string(graph, graph.type(all.value)),
+                                 place_text(session.sources, graph.node(graph.value(all.value).producer).span));
+  if (all.is_formula) text += "  made of positions and numbers alone: who reads it makes the part that it needs\n";
   std::vector<std::string> told;
-  for (const ValueId copy : copies) {
-    std::string one = lies_text(session, sharded, copy);
+  for (const ValueId value : all.lying) {
+    std::string one = lies_text(session, sharded, value);
     if (std::ranges::count(told, one) == 0) told.push_back(std::move(one));
   }
-  if (!told.empty()) return fmt::format("{}{}", text, fmt::join(told, "\n"));
-  text += lies_text(session, sharded, value);
-  if (!is_gradient_name(name)) text += alternatives_text(session, compiled, name, value);
-  return text;
+  text += fmt::format("{}", fmt::join(told, "\n"));
+  if (all.others.empty()) return text;
+  std::vector<std::vector<std::string>> rows{{"otherwise", "a step", "sends", "a rank holds"}};
+  const auto add = [&](const std::string& rule, const StepCost& cost) {
+    rows.push_back(
+        {"  " + rule, time_text(cost.seconds), meshrt::bytes_text(cost.bytes), meshrt::bytes_text(cost.memory)});
+  };
+  add("now", all.cost);
+  for (const OtherCost& other : all.others) add(other.rule, other.cost);
+  return text + "\n" + in_columns(rows);
+}
+
+// ---- for programs
+
+Json cost_json(const StepCost& cost) {
+  return {{"predicted_seconds", cost.seconds}, {"communication_bytes", cost.bytes}, {"memory_peak", cost.memory}};
+}
+
+Json why_json(const ShardedGraph& sharded, const SourceMap& sources, ValueId value) {
+  Json why = Json::array();
+  for (const WhySo& one : why_it_lies_so(sharded, value)) {
+    Json causes = Json::array();
+    for (const SplitCause& cause : one.causes)
+      causes.push_back(
+          {{"text", cause.text}, {"file", sources.file_name(cause.span)}, {"line", line_of(sources, cause.span)}});
+    why.push_back({{"what", one.what}, {"causes", causes}});
+  }
+  return why;
+}
+
+Json explained_json(const Session& session, const ShardedGraph& sharded, const Explained& all) {
+  const std::vector<PlannedTensor> planned = planned_tensors(sharded.graph);
+  const auto known = std::ranges::find(planned, all.value, &PlannedTensor::value);
+  Json lies = Json::array(), otherwise = Json::array();
+  for (const ValueId value : all.lying) {
+    Json row =
+        tensor_json(sharded, session.sources, {all.name, known == planned.end() ? "activation" : known->kind, value});
+    row["why"] = why_json(sharded, session.sources, value);
+    lies.push_back(std::move(row));
+  }
+  for (const OtherCost& other : all.others) {
+    otherwise.push_back({{"rule", other.rule}});
+    otherwise.back().update(cost_json(other.cost));
+  }
+  return {{"name", all.name}, {"lies", lies}, {"now", cost_json(all.cost)}, {"otherwise", otherwise}};
 }
 
 }  // namespace
@@ -189,8 +257,13 @@ int explain_values(const SpecOptions& spec, const OutputOptions& output, const s
   Session session(spec, output);
   const std::optional<Compiled> compiled = session.compile();
   if (!compiled) return exit_diagnostics;
-  for (size_t i = 0; i < names.size(); ++i)
-    fmt::print("{}{}", i == 0 ? "" : "\n", explained(session, *compiled, names[i]));
+  Json values = Json::array();
+  for (size_t i = 0; i < names.size(); ++i) {
+    const Explained all = explained(session, *compiled, names[i]);
+    if (output.json) values.push_back(explained_json(session, compiled->sharded(), all));
+    else fmt::print("{}{}", i == 0 ? "" : "\n", explained_text(session, compiled->sharded(), all));
+  }
+  if (output.json) fmt::print("{}\n", Json{{"schema", 1}, {"values", values}}.dump(2));
   return exit_ok;
 }
 

@@ -162,6 +162,8 @@ CompileRequest SpecOptions::request() const {
         fmt::format("{}: this command reads no run file, whose keys KEY=VALUE sets; "
                     "the size of a dim is set by `--set DIM=N`",
                     given.front()));
+  if (const auto given = std::ranges::find_if(arguments, is_yaml); !runs && given != arguments.end())
+    throw UsageError(fmt::format("{}: this command reads no run file: leave it out", *given));
   CompileRequest request;
   request.files = spec_files();
   request.model = model;

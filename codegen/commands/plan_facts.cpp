@@ -38,6 +38,35 @@ std::vector<PlannedTensor> planned_tensors(const Graph& graph) {
   return tensors;
 }
 
+nlohmann::ordered_json tensor_json(const ShardedGraph& sharded, const SourceMap& sources, const PlannedTensor& tensor) {
+  const Graph& graph = sharded.graph;
+  const MeshShape& mesh = sharded.layout.mesh;
+  const ValueType& type = graph.type(tensor.value);
+  const Placement& placement = sharded.placement(tensor.value);
+  nlohmann::ordered_json row{
+      {"name", tensor.name},
+      {"kind", tensor.kind},
+      {"type", type.index_of ? "index(" + graph.dim(type.index_of).name + ")" : meshrt::name_of(type.element)}};
+  row["dims"] = row["placement"] = row["partial"] = row["local"] = nlohmann::ordered_json::object();
+  for (size_t i = 0; i < type.dims.size(); ++i) {
+    const Dim& dim = graph.dim(type.dims[i]);
+    row["dims"][dim.name] = dim.size;
+    row["local"][dim.name] = largest_extent(mesh, dim.size, placement.dims[i]);
+    row["placement"][dim.name] = nlohmann::ordered_json::array();
+    for (AxisId axis : placement.dims[i].axes) row["placement"][dim.name].push_back(mesh.axes[axis].name);
+    if (placement.dims[i].deal) row["owns"][dim.name] = meshrt::to_text(placement.dims[i].deal);
+  }
+  for (const Partial& partial : placement.partial)
+    row["partial"][mesh.axes[partial.axis].name] = meshrt::name_of(partial.reduce);
+  for (const Where& where : placement.at)
+    if (!where.owner) row["at"][mesh.axes[where.axis].name] = where.coordinates;
+  const Span made = graph.node(graph.value(tensor.value).producer).span;
+  row["bytes"] = local_bytes(graph, mesh, type, placement);
+  row["file"] = sources.file_name(made);
+  row["line"] = line_of(sources, made);
+  return row;
+}
+
 nlohmann::ordered_json memory_json(const Program& program) {
   const auto of = [&](std::initializer_list<BufferKind> kinds) {
     int64_t bytes = 0;

@@ -18,6 +18,8 @@ struct PlannedTensor {
 
 /// Stored tensors in order of declaration, gradients, then named values in order of execution.
 std::vector<PlannedTensor> planned_tensors(const Graph&);
+/// name, kind, type, dims, how it lies, bytes of a rank, where it is made.
+nlohmann::ordered_json tensor_json(const ShardedGraph&, const SourceMap&, const PlannedTensor&);
 
 /// Bytes of the largest rank: its peak, and what that is by kind.
 nlohmann::ordered_json memory_json(const Program&);

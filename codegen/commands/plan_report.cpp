@@ -112,31 +112,8 @@ Json plan_json(const Compiled& compiled, const SourceMap& sources) {
   for (const Rule* rule : added_rules(sharded.layout))
     plan["added"].push_back({{"rule", rule_text(graph, mesh, *rule)}, {"why", rule->because}});
   plan["tensors"] = Json::array();
-  for (const PlannedTensor& tensor : planned_tensors(graph)) {
-    const ValueType& type = graph.type(tensor.value);
-    const Placement& placement = sharded.placement(tensor.value);
-    Json row{{"name", tensor.name},
-             {"kind", tensor.kind},
-             {"type", type.index_of ? "index(" + graph.dim(type.index_of).name + ")" : meshrt::name_of(type.element)}};
-    row["dims"] = row["placement"] = row["partial"] = row["local"] = Json::object();
-    for (size_t i = 0; i < type.dims.size(); ++i) {
-      const Dim& dim = graph.dim(type.dims[i]);
-      row["dims"][dim.name] = dim.size;
-      row["local"][dim.name] = largest_extent(mesh, dim.size, placement.dims[i]);
-      row["placement"][dim.name] = Json::array();
-      for (AxisId axis : placement.dims[i].axes) row["placement"][dim.name].push_back(mesh.axes[axis].name);
-      if (placement.dims[i].deal) row["owns"][dim.name] = meshrt::to_text(placement.dims[i].deal);
-    }
-    for (const Partial& partial : placement.partial)
-      row["partial"][mesh.axes[partial.axis].name] = meshrt::name_of(partial.reduce);
-    for (const Where& where : placement.at)
-      if (!where.owner) row["at"][mesh.axes[where.axis].name] = where.coordinates;
-    const Span made = graph.node(graph.value(tensor.value).producer).span;
-    row["bytes"] = local_bytes(graph, mesh, type, placement);
-    row["file"] = sources.file_name(made);
-    row["line"] = line_of(sources, made);
-    plan["tensors"].push_back(std::move(row));
-  }
+  for (const PlannedTensor& tensor : planned_tensors(graph))
+    plan["tensors"].push_back(tensor_json(sharded, sources, tensor));
   plan["collectives"] = collectives_json(mesh, prediction, sources);
   if (const Entry* outer = outer_step_of(compiled)) {
     const Prediction after = predict(outer->sharded);

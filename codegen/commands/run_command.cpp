@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <CLI/CLI.hpp>
 #include <csignal>
@@ -10,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <string_view>
 #include <system_error>
 
 #include "codegen/commands/help.h"
@@ -47,18 +47,22 @@ int cannot_write(const std::string& why) {
   return exit_run;
 }
 
-/// Whether `--diagnostics json` was given to the command, or to one below it.
-bool wants_json(const CLI::App& app) {
-  const CLI::Option* form = app.get_option_no_throw("--diagnostics");
-  if (form != nullptr && form->count() > 0 && form->as<std::string>() == "json") return true;
-  return std::ranges::any_of(app.get_subcommands(), [](const CLI::App* below) { return wants_json(*below); });
+/// Whether errors are told as JSON. Asked of the arguments as they stand, since the parser may have stopped before.
+bool wants_json(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--diagnostics=json") return true;
+    if (argument == "--diagnostics" && i + 1 < argc && argv[i + 1] == std::string_view("json")) return true;
+  }
+  return false;
 }
 
 /// What is wrong with a file that is no spec, with the machine or with the call, in the form that diagnostics have.
-void say_error(const CLI::App& app, const char* what) {
-  if (!wants_json(app)) return fmt::print(stderr, "error: {}\n", what);
+void say_error(bool as_json, const std::string& what, const std::string& help = "") {
+  if (!as_json) return fmt::print(stderr, "error: {}\n{}", what, help.empty() ? "" : "help: " + help + "\n");
   Diagnostic failure;
   failure.message = what;
+  if (!help.empty()) failure.helps.push_back(help);
   fmt::print(stderr, "{}\n", render_json(failure, SourceMap()));
 }
 
@@ -77,6 +81,7 @@ int run(const std::vector<Command>& commands, int argc, char** argv) {
     fmt::print(stderr, "{}", app.help());
     return exit_usage;
   }
+  const bool as_json = wants_json(argc, argv);
   try {
     app.parse(argc, argv);
     return bodies.at(app.get_subcommands().front())();
@@ -87,21 +92,25 @@ int run(const std::vector<Command>& commands, int argc, char** argv) {
       names.reserve(commands.size());
       for (const Command& command : commands) names.push_back(command.name);
       const auto near = did_you_mean(argv[1], names);
-      fmt::print(stderr, "error: there is no command `{}`{}\nhelp: `meshc --help` lists them\n", argv[1],
-                 near ? fmt::format("; did you mean `{}`?", *near) : "");
+      say_error(
+          as_json,
+          fmt::format("there is no command `{}`{}", argv[1], near ? fmt::format("; did you mean `{}`?", *near) : ""),
+          "`meshc --help` lists them");
       return exit_usage;
     }
-    fmt::print(stderr, "error: {}\nhelp: `meshc{} --help` shows what there is\n", error.what(),
-               app.get_subcommands().empty() ? "" : " " + app.get_subcommands().front()->get_name());
+    const std::vector<CLI::App*> chosen = app.get_subcommands();
+    say_error(
+        as_json, error.what(),
+        fmt::format("`meshc{} --help` shows what there is", chosen.empty() ? "" : " " + chosen.front()->get_name()));
     return exit_usage;
   } catch (const UsageError& error) {
-    say_error(app, error.what());
+    say_error(as_json, error.what());
     return exit_usage;
   } catch (const meshrt::Failure& failure) {
-    say_error(app, failure.what());
+    say_error(as_json, failure.what());
     return meshrt::exit_code(failure.cause);
   } catch (const std::filesystem::filesystem_error& error) {
-    say_error(app, error.what());
+    say_error(as_json, error.what());
     return meshrt::exit_code(meshrt::Cause::environment);
   } catch (const std::exception& error) {
     if (output_failed()) throw;

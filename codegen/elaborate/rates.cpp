@@ -5,6 +5,7 @@
 #include "codegen/elaborate/expressions.h"
 #include "codegen/elaborate/functions.h"
 #include "codegen/elaborate/terms.h"
+#include "frontend/lint_levels.h"
 #include "frontend/suggest.h"
 
 namespace mesh::elaboration {
@@ -110,6 +111,26 @@ bool means_something(const Elaboration& e, const std::string& name) {
   return !functions_named(name).empty() || e.declared.blocks.contains(name) || element_named(e, name).has_value();
 }
 
+/// A factor that is no schedule. Where it computes with values, cures of their types would lead to no rate: these are
+/// not told.
+std::optional<double> number_of(Elaboration& e, DimScope& scope, const ast::Expr& factor) {
+  DiagnosticSink* const sink = e.sink;
+  DiagnosticSink found = with_levels_of(*sink);
+  e.sink = &found;
+  const std::optional<double> number = constant(e, scope, factor, "`lr`");
+  e.sink = sink;
+  const auto is_of_a_value = [](const Diagnostic& one) { return one.code == "E0309" || one.code == "E0315"; };
+  if (!number && std::ranges::any_of(found.diagnostics(), is_of_a_value)) {
+    e.error("E0503", factor.span, "`lr` is a number that is known now, a schedule, or a product of these")
+        .help(
+            "all turns of a `repeat` train with one rate: those with another one are a second `repeat`, whose "
+            "parameters have a group of their own");
+    return {};
+  }
+  for (Diagnostic& one : found.diagnostics()) sink->add(std::move(one));
+  return number;
+}
+
 /// The factors of a product, from left to right.
 void flatten(const ast::Expr& expr, std::vector<const ast::Expr*>& factors) {
   const ast::Expr& bare = ast::without_parentheses(expr);
@@ -150,7 +171,7 @@ std::optional<RateOp> rate_of(Elaboration& e, DimScope& scope, const ast::Expr& 
         continue;
       }
     }
-    const auto value = constant(e, scope, *factor, "`lr`");
+    const auto value = number_of(e, scope, *factor);
     good = good && value;
     number *= value.value_or(0);
     numbers = true;

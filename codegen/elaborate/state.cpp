@@ -71,7 +71,8 @@ void metric(Elaboration& e, Frame& frame, const ast::Metric& metric) {
         .help("reduce it: `mean[...](x)`");
     return;
   }
-  value = e.build.cast(value, is_float(type.element) ? type.element : default_float(e));
+  // Of whole numbers f64 has each up to 2^53.
+  value = e.build.cast(value, is_float(type.element) ? type.element : Type::f64);
   for (const Metric& known : e.graph.metrics) {
     if (known.name != metric.name.text) continue;
     e.error("E0204", metric.name.span, "metric `{}` is declared twice", metric.name.text)

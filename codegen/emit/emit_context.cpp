@@ -89,7 +89,8 @@ std::string literal(double value, Type type) {
     case Type::i64:
     case Type::u8:
       if (std::isinf(value)) return fmt::format("std::numeric_limits<{}>::{}()", cpp, value > 0 ? "max" : "lowest");
-      return fmt::format("{}", static_cast<int64_t>(value));
+      if (type == Type::i32) return fmt::format("{}", static_cast<int64_t>(value));
+      return fmt::format("{}({})", cpp, static_cast<int64_t>(value));  // for functions that take two of one type
     case Type::f32:
     case Type::f64: break;
     case Type::bf16:

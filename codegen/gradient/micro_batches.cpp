@@ -83,10 +83,11 @@ class ByMicroBatches {
       sink_
           .lint("batch_coupled", node.span, "a sum over all samples of `{}` is needed to go on with each of them",
                 graph_.dim(parts_.samples).name)
-          .here("every micro-batch would be computed twice: for this sum, then with it")
+          .here("{} would be computed twice: for this sum, then with it",
+                parts_.by_replicas ? "in evaluation each replica's part of the batch" : "every micro-batch")
           .label(parts_.span, "cuts the batch")
-          .help(fmt::format("compute it of each micro-batch alone, leave out `{}`, or allow it: `-A batch_coupled`",
-                            cut_by(parts_)));
+          .help(fmt::format("{}leave out `{}`, or allow it: `-A batch_coupled`",
+                            parts_.by_replicas ? "" : "compute it of each micro-batch alone, ", cut_by(parts_)));
     }
   }
 

@@ -13,6 +13,7 @@
 #include "codegen/graph/rewrite.h"
 #include "codegen/graph/value_names.h"
 #include "codegen/graph/verify_graph.h"
+#include "codegen/rewrites/decompose.h"
 #include "meshrt/optimizer_names.h"
 
 namespace mesh {
@@ -37,7 +38,6 @@ class ReplicaLoop {
     graph_.node(loop_).op = op_;
     connect_loop(graph_.node(loop_));
     count_own_samples();
-    graph_.dim(parts_.samples).size = graph_.dim(parts_.time).size * graph_.dim(parts_.micro).size;
     name_micro_batches(graph_, parts_, gathered_);
   }
 
@@ -232,6 +232,10 @@ void declare_evaluated_parts(Graph& graph, int64_t count, Span span) {
 
 void run_by_replicas(Graph& graph, DiagnosticSink& sink) {
   if (!samples_first(graph, sink)) return;
+  const MicroBatches& parts = graph.micro_batches;
+  // The samples are those of all replicas from here on: of their positions is made what finds samples.
+  graph.dim(parts.samples).size = graph.dim(parts.time).size * graph.dim(parts.micro).size;
+  decompose(graph);
   ReplicaLoop(graph).run();
   verify_graph(graph, "run_by_replicas");
 }

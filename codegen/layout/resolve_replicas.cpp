@@ -162,11 +162,11 @@ void check_replicas(const Graph& graph, const Layout& layout, DiagnosticSink& si
         .help("split it over another axis: the ranks that differ along that make one replica together");
   }
   if (layout.pipeline)
-    sink.error("E0426", layout.pipeline.span, "a pipeline within replicas is not built yet")
+    sink.error("E0901", layout.pipeline.span, "a pipeline within replicas is not built yet")
         .label(replicas.span, "they train apart")
         .help("leave out one of the two");
   else if (layout.accumulate > 1)
-    sink.error("E0426", layout.accumulate_span, "micro-batches within replicas are not built yet")
+    sink.error("E0901", layout.accumulate_span, "micro-batches within replicas are not built yet")
         .label(replicas.span, "they train apart")
         .help("leave out `accumulate`: a batch of fewer samples and a larger `sync` take as little memory");
   for (const Stored& stored : graph.stored)

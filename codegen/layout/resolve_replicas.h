@@ -14,7 +14,8 @@ namespace mesh {
 void resolve_replicas(const ast::Place&, Span rule, const Graph&, const std::vector<AxisId>& axes, Layout&,
                       DiagnosticSink&);
 
-/// E0426 for what the layout or the model has beside replicas that none of them could have alone.
+/// E0426 for what the layout or the model has beside replicas that none of them could have alone, E0901 for what is not
+/// built within them.
 void check_replicas(const Graph&, const Layout&, DiagnosticSink&);
 
 }  // namespace mesh

@@ -10,6 +10,8 @@ namespace mesh {
 
 namespace {
 
+thread_local uint64_t asked = 0;
+
 struct Visit {
   const std::function<void(Access&, Use)>& visit;
 
@@ -97,11 +99,15 @@ void for_each_access(Pass& pass, const std::function<void(Access&, Use)>& visit)
   for (Pass::Store& s : pass.stores) visit(s.to, Use::write);
 }
 
+uint64_t steps_asked() { return asked; }
+
 void for_each_access(Step& step, const std::function<void(Access&, Use)>& visit) {
+  ++asked;
   std::visit(Visit{visit}, step.what);
 }
 
 void for_each_access(const Step& step, const std::function<void(const Access&, Use)>& visit) {
+  ++asked;
   const std::function<void(Access&, Use)> same = [&](Access& access, Use use) { visit(access, use); };
   std::visit(Visit{same}, const_cast<Step&>(step).what);  // the visitor above changes nothing
 }
@@ -123,13 +129,23 @@ bool lie_apart(const Access& a, const Access& b) {
 }  // namespace
 
 BufferId common_memory(const Program& program, const Step& first, const Step& second) {
+  struct Used {
+    const Access* access;
+    Use use;
+    BufferId memory;
+  };
+  std::vector<Used> of_second;
+  for_each_access(second, [&](const Access& b, Use use) {
+    of_second.push_back({&b, use, storage(program, b.buffer)});
+  });
   BufferId both;
   for_each_access(first, [&](const Access& a, Use use) {
     if (both) return;
-    for_each_access(second, [&](const Access& b, Use other) {
-      const bool writes = use != Use::read || other != Use::read;
-      if (writes && storage(program, a.buffer) == storage(program, b.buffer) && !lie_apart(a, b)) both = b.buffer;
-    });
+    const BufferId memory = storage(program, a.buffer);
+    for (const Used& b : of_second) {
+      const bool writes = use != Use::read || b.use != Use::read;
+      if (writes && memory == b.memory && !lie_apart(a, *b.access)) both = b.access->buffer;
+    }
   });
   return both;
 }

@@ -17,6 +17,8 @@ enum class Use : uint8_t {
 /// steps, step by step.
 void for_each_access(Step&, const std::function<void(Access&, Use)>&);
 void for_each_access(const Step&, const std::function<void(const Access&, Use)>&);
+/// How many steps this thread has visited so: what passes over a program take grows with it.
+uint64_t steps_asked();
 /// The same for one pass of a nest.
 void for_each_access(Pass&, const std::function<void(Access&, Use)>&);
 

@@ -100,7 +100,7 @@ class Lowering {
   void copy(const Access& from, const Access& to);
   Access reordered(const Access& from, const std::vector<DimId>& order);
 
-  // buffer_names.cpp
+  // lower_names.cpp
   std::string short_name(ValueId) const;
   std::string name_by_producer(ValueId) const;
   void find_updated();

@@ -1,13 +1,16 @@
 #include "codegen/program/one_pass.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "codegen/layout/cost.h"
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/fuse.h"
+#include "codegen/program/list_places.h"
 #include "codegen/program/overlap.h"
 #include "codegen/program/walk.h"
 
@@ -32,16 +35,17 @@ class PassMaker {
     for (Step& step : steps)
       if (!std::holds_alternative<OnePassStep>(step.what))
         for (Steps* body : bodies(step)) run(*body);
-    for (size_t at = 0; at < steps.size(); ++at) at += add_passes(steps, at);
+    ListPlaces places(program_, steps);
+    for (size_t at = 0; at < steps.size(); ++at) at += add_passes(steps, places, at);
   }
 
  private:
   /// Before the all-gather at `at`, which goes if nothing is left of it. How many steps stand before what follows it,
   /// more than before.
-  size_t add_passes(Steps& steps, size_t at) {
+  size_t add_passes(Steps& steps, ListPlaces& places, size_t at) {
     if (!is_call(steps[at], CollectiveKind::all_gather)) return 0;
     std::map<std::optional<size_t>, std::vector<Updated>> by_scatter;
-    for (const Updated& one : all_updated(steps, at)) by_scatter[one.scatter].push_back(one);
+    for (const Updated& one : all_updated(steps, places, at)) by_scatter[one.scatter].push_back(one);
     Steps passes;
     std::vector<size_t> gone;
     std::vector<std::vector<size_t>> taken(at + 1);  // by call: values that passes move
@@ -49,7 +53,7 @@ class PassMaker {
       std::vector<size_t> members{at};
       for (const Updated& one : values) members.push_back(one.nest);
       if (scatter) members.push_back(*scatter);
-      if (!may_move(steps, members, at)) continue;
+      if (!may_move(steps, places, members, at)) continue;
       passes.push_back(pass(steps, at, values));
       for (const Updated& one : values) {
         gone.push_back(one.nest);
@@ -61,28 +65,39 @@ class PassMaker {
     for (size_t call = 0; call <= at; ++call)
       if (!taken[call].empty() && !leave(steps[call], taken[call])) gone.push_back(call);
     const size_t added = passes.size();
-    steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(at), std::make_move_iterator(passes.begin()),
-                 std::make_move_iterator(passes.end()));
+    for (size_t i = 0; i < added; ++i) places.put_in(at + i, passes[i]);
     std::ranges::sort(gone, std::greater{});
-    for (const size_t one : gone)
-      steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(one == at ? at + added : one));
+    for (const size_t one : gone) places.taken_out(one == at ? at + added : one);
+    Steps left;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      if (i == at) std::ranges::move(passes, std::back_inserter(left));
+      if (std::ranges::binary_search(gone, i, std::greater{})) continue;
+      left.push_back(std::move(steps[i]));
+    }
+    steps = std::move(left);
     return added - gone.size();
   }
 
   /// Of the values of an all-gather those that a nest each makes, which has nothing to do with the others' nests.
-  std::vector<Updated> all_updated(const Steps& steps, size_t at) const {
+  std::vector<Updated> all_updated(const Steps& steps, const ListPlaces& places, size_t at) const {
     std::vector<Updated> all;
     for (size_t i = 0; i < movements(steps[at]).size(); ++i)
-      if (const auto found = updated(steps, at, i)) all.push_back(*found);
+      if (const auto found = updated(steps, places, at, i)) all.push_back(*found);
+    std::map<uint32_t, size_t> readers, writers;  // by memory: how many of their nests
+    for (const Updated& one : all) {
+      const StepSets sets = sets_of(program_, steps[one.nest]);
+      for (const uint32_t read : sets.reads) ++readers[read];
+      for (const uint32_t written : sets.writes) ++writers[written];
+    }
     const auto meets_another = [&](const Updated& one) {
-      return std::ranges::any_of(all, [&](const Updated& other) {
-        if (other.gathered == one.gathered) return false;
-        return other.nest == one.nest || common_memory(program_, steps[one.nest], steps[other.nest]);
-      });
+      const StepSets own = sets_of(program_, steps[one.nest]);
+      const auto others_write = [&](uint32_t memory) { return writers[memory] > contains(own.writes, memory); };
+      const auto others_read = [&](uint32_t memory) { return readers[memory] > contains(own.reads, memory); };
+      return std::ranges::any_of(own.writes, others_read) || std::ranges::any_of(own.writes, others_write) ||
+             std::ranges::any_of(own.reads, others_write);
     };
-    std::vector<Updated> apart;
-    std::ranges::remove_copy_if(all, std::back_inserter(apart), meets_another);
-    return apart;
+    std::erase_if(all, meets_another);
+    return all;
   }
 
   bool is_call(const Step& step, CollectiveKind kind) const {
@@ -101,25 +116,27 @@ class PassMaker {
   }
 
   /// The step before `end` that writes it.
-  std::optional<size_t> maker(const Steps& steps, size_t end, const Access& access) const {
-    for (size_t i = end; i-- > 0;)
-      if (contains(sets_of(program_, steps[i]).writes, root(access))) return i;
-    return std::nullopt;
+  std::optional<size_t> maker(const Steps& steps, const ListPlaces& places, size_t end, const Access& access) const {
+    std::optional<size_t> last;
+    for (const size_t one : places.writers(root(access)))
+      if (one < end && (!last || one > *last) && contains(sets_of(program_, steps[one]).writes, root(access)))
+        last = one;
+    return last;
   }
 
-  std::optional<Updated> updated(const Steps& steps, size_t at, size_t index) const {
+  std::optional<Updated> updated(const Steps& steps, const ListPlaces& places, size_t at, size_t index) const {
     const CollectiveStep& gather = movements(steps[at])[index];
     // A parameter has memory of its own, so that writing it on all ranks meets nothing that others still read.
     const Buffer& to = program_.buffer(gather.to.buffer);
     if (to.kind != BufferKind::parameter || to.view_of || !is_handed_over(gather.from)) return std::nullopt;
-    const std::optional<size_t> made = maker(steps, at, gather.from);
+    const std::optional<size_t> made = maker(steps, places, at, gather.from);
     const auto* nest = made ? std::get_if<Nest>(&steps[*made].what) : nullptr;
     if (!nest || steps[*made].part != Part::update || !is_elementwise(*nest, gather)) return std::nullopt;
     Updated one{index, *made, std::nullopt};
     for (const Scalar& scalar : nest->passes.front().scalars) {
       const auto* load = std::get_if<Scalar::Load>(&scalar.what);
       if (!load || !is_handed_over(load->access)) continue;
-      const std::optional<size_t> from = maker(steps, *made, load->access);
+      const std::optional<size_t> from = maker(steps, places, *made, load->access);
       if (!from || !is_call(steps[*from], CollectiveKind::reduce_scatter)) continue;
       const auto sums = movements(steps[*from]);
       for (size_t i = 0; i < sums.size(); ++i)
@@ -158,11 +175,14 @@ class PassMaker {
   }
 
   /// Whether these steps may stand where the last of them does.
-  bool may_move(const Steps& steps, const std::vector<size_t>& members, size_t at) const {
+  bool may_move(const Steps& steps, const ListPlaces& places, const std::vector<size_t>& members, size_t at) const {
+    const std::set<size_t> all(members.begin(), members.end());
     for (const size_t member : members) {
       const StepSets own = sets_of(program_, steps[member]);
-      for (size_t between = member + 1; between < at; ++between)
-        if (std::ranges::count(members, between) == 0 && conflict(own, sets_of(program_, steps[between]))) return false;
+      for (const size_t between : places.in_the_way(own))
+        if (member < between && between < at && !all.contains(between) &&
+            conflict(own, sets_of(program_, steps[between])))
+          return false;
     }
     return true;
   }

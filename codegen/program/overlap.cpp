@@ -6,6 +6,8 @@
 #include "codegen/layout/cost.h"
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
+#include "codegen/program/fuse.h"
+#include "codegen/program/list_places.h"
 #include "codegen/program/walk.h"
 
 namespace mesh {
@@ -44,40 +46,64 @@ size_t timely_start(const Program& program, const Steps& steps, size_t call, siz
   return at;
 }
 
+/// Whether a call that is started with `first` ends before the step at the latest, whatever that touches.
+bool ends_calls(const Step& first, const Step& step) {
+  return std::holds_alternative<UntilStep>(step.what) ||
+         (part_of(step) == Part::forward) != (part_of(first) == Part::forward);
+}
+
+/// The first step behind `at` that may not change places with the call; the list's size: none.
+size_t next_in_the_way(const Program& program, const ListPlaces& places, const Steps& steps, size_t at,
+                       const Step& call) {
+  size_t next = steps.size();
+  for (const size_t one : places.in_the_way(sets_of(program, call)))
+    if (one > at && one < next && common_memory(program, call, steps[one])) next = one;
+  return next;
+}
+
 /// Puts updates that do without the call before the first step that needs it, where the call has them to hide behind:
 /// between hosts. Where that step then stands.
-size_t put_off(const Program& program, Steps& steps, size_t call, size_t need) {
+size_t put_off(const Program& program, Steps& steps, ListPlaces& places, size_t call, size_t need) {
   const MeshShape& mesh = program.sharded.layout.mesh;
   if (within_node(program.sharded.machine, mesh, movements(steps[call]).front().axes)) return need;
   if (steps[call].part == Part::forward) return need;
   for (size_t at = need; at < steps.size() && std::holds_alternative<Nest>(steps[at].what); ++at) {
-    const auto stays = [&](const Step& before) { return bool(common_memory(program, before, steps[at])); };
-    const auto between = std::span(steps).subspan(need, at - need);
-    if (common_memory(program, steps[call], steps[at]) || std::ranges::any_of(between, stays)) continue;
+    const auto holds_up = [&](size_t before) {
+      return need <= before && before < at && common_memory(program, steps[before], steps[at]);
+    };
+    if (common_memory(program, steps[call], steps[at])) continue;
+    if (std::ranges::any_of(places.in_the_way(sets_of(program, steps[at])), holds_up)) continue;
     const auto from = steps.begin() + static_cast<std::ptrdiff_t>(need);
     std::rotate(from, steps.begin() + static_cast<std::ptrdiff_t>(at),
                 steps.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+    places.moved(at, need);
     ++need;
   }
   return need;
 }
 
 void overlap(const Program& program, Steps& steps, bool early) {
+  ListPlaces places(program, steps);
   for (size_t i = 0; i < steps.size(); ++i) {
     if (!is_in(steps[i], Phase::whole)) continue;
     const MeshShape& mesh = program.sharded.layout.mesh;
     if (mesh.size(movements(steps[i]).front().axes) == 1) continue;
-    const size_t need = put_off(program, steps, i, first_need(program, steps, i, steps[i]));
+    size_t need = i + 1;
+    const size_t in_the_way = next_in_the_way(program, places, steps, i, steps[i]);
+    while (need < in_the_way && !ends_calls(steps[i], steps[need])) ++need;
+    need = put_off(program, steps, places, i, need);
     const size_t begin = early ? timely_start(program, steps, i, need) : i;
     const auto at = [&](size_t index) { return steps.begin() + static_cast<std::ptrdiff_t>(index); };
     const auto computes = [](const Step& step) { return movements(step).empty(); };
     if (std::none_of(at(begin), at(i), computes) && std::none_of(at(i + 1), at(need), computes)) continue;
     Step wait = wait_for(steps[i], steps, need);
     for (CollectiveStep& one : movements(steps[i])) one.phase = Phase::start;
+    places.put_in(need, wait);
     steps.insert(at(need), std::move(wait));
     if (begin == i) continue;
     steps[i].scope = steps[begin].scope;
     std::rotate(at(begin), at(i), at(i + 1));
+    places.moved(i, begin);
   }
 }
 
@@ -111,11 +137,8 @@ std::span<CollectiveStep> movements(Step& step) {
 }
 
 size_t first_need(const Program& program, std::span<const Step> steps, size_t from, const Step& call) {
-  const bool forward = part_of(steps[from]) == Part::forward;
   size_t at = from + 1;
-  while (at < steps.size() && !std::holds_alternative<UntilStep>(steps[at].what) &&
-         (part_of(steps[at]) == Part::forward) == forward && !common_memory(program, call, steps[at]))
-    ++at;
+  while (at < steps.size() && !ends_calls(steps[from], steps[at]) && !common_memory(program, call, steps[at])) ++at;
   return at;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/program/accesses.h"
+#include "codegen/program/fuse.h"
 #include "codegen/program/overlap.h"
 #include "codegen/program/print_program.h"
 #include "codegen/program/walk.h"
@@ -26,6 +27,7 @@ class CallVerifier {
  private:
   struct Call {
     const Step* step;
+    StepSets sets;
     LoopId loop = {};  // set: its turns have started it
   };
   enum class Turn : uint8_t { first, middle, last, any };
@@ -50,16 +52,18 @@ class CallVerifier {
       if (inner && (handing || only_waits(*inner)))
         std::ranges::copy_if(started, std::back_inserter(awaited),
                              [&](const Call& call) { return call.loop == inner->loop; });
+      const StepSets own = sets_of(program_, step);
       for (const Call& call : started) {
+        if (!conflict(call.sets, own)) continue;
         const bool is_awaited = !awaited.empty() && (!handing || call.loop == inner->loop);
         if (is_awaited) continue;
         if (const BufferId both = common_memory(program_, *call.step, step)) touches(step, both, *call.step);
       }
-      if (!moved.empty() && moved.front().phase == Phase::start) started.push_back({&step});
+      if (!moved.empty() && moved.front().phase == Phase::start) started.push_back({&step, own});
       if (handing) {
         for (const Call& call : awaited) std::erase_if(started, [&](const Call& one) { return one.step == call.step; });
         for (const Call& call : open_after_turns(*inner, std::move(awaited)))
-          started.push_back({call.step, inner->loop});
+          started.push_back({call.step, call.sets, inner->loop});
         continue;
       }
       for (const Steps* body : bodies(step)) {
@@ -69,7 +73,7 @@ class CallVerifier {
         for (const Call& call : left) {
           if (!turns) say("{} is never waited for", *call.step);
           else if (!call.loop && inner->only == ForStep::Only::every) next_turns(*body, *call.step, turns);
-          started.push_back({call.step, turns});
+          started.push_back({call.step, call.sets, turns});
         }
       }
     }

@@ -18,7 +18,8 @@ namespace {
 /// What lives at a time on a rank, by where it begins in a space.
 class Living {
  public:
-  /// Those whose memory the buffer's meets, of which it takes the place here.
+  /// Those whose memory the buffer's meets, of which it takes the place here. What comes later and meets them alone is
+  /// not told: they were, with this one, or it took a dying one's memory over, and then it is in the way itself.
   std::vector<size_t> add(size_t buffer, int64_t begin, int64_t end) {
     std::vector<size_t> met = meeting(begin, end);
     for (const size_t one : met) remove(one);

@@ -8,7 +8,8 @@
 
 namespace mesh {
 
-/// What is wrong with the memory plan, on ranks of these classes.
+/// What is wrong with the memory plan, on ranks of these classes. Of three or more buffers that share memory wrongly at
+/// least one pair is named, not all: the plan is wrong by one.
 std::vector<std::string> verify_memory(const Program&, const RankClasses&);
 
 }  // namespace mesh

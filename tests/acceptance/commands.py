@@ -588,6 +588,12 @@ def run(small):
             report.true("--diagnostics=json", all({"level", "code", "message", "spans"} <= set(json.loads(line)) for line in lines) and lines)
             absent = execute(meshc(), "evaluate", gpt, os.path.join(folder, "none.yaml"), "--diagnostics=json", code=1).stderr
             report.true("--diagnostics=json: a run file that is not there", "none.yaml" in json.loads(absent)["message"], absent)
+            for command in ("check", "plan", "verify", "layout"):
+                said = execute(meshc(), command, gpt, os.path.join(folder, "none.yaml"), code=2).stderr
+                report.true(f"{command}: reads no run file", "none.yaml: this command reads no run file: leave it out" in said, said)
+            for what, arguments in (("a number that is no size", ("plan", gpt, "--memory", "3")), ("an option that there is not", ("plan", gpt, "--nosuch")), ("no such command", ("plam",))):
+                said = execute(meshc(), *arguments, "--diagnostics", "json", code=2).stderr
+                report.true(f"--diagnostics=json: {what}", json.loads(said)["level"] == "error" and json.loads(said)["helps"] and said.count("\n") == 1, said)
             report.true("a spec that is not there", execute(meshc(), "check", os.path.join(folder, "none.mesh"), code=None).returncode == 1)
             check_benches(report, folder)
             check_all_plans(report, folder)
@@ -638,6 +644,17 @@ def run(small):
         report.true("ir of an entry and a pass of the whole program", execute(meshc(), "ir", mlp, "program", *SMALL, "--entry", "evaluate").stdout == execute(meshc(), "ir", mlp, "program", *SMALL).stdout)
         done = execute(meshc(), "ir", mlp, "ast", "--entry", "evaluate", code=None)
         report.true("ir ast of an entry", done.returncode == 2 and "`ast` is of the whole spec, which has no entries yet: leave `--entry` out" in done.stderr, done.stderr)
+        listed = json.loads(execute(meshc(), "plan", mlp, "--json", *SMALL).stdout)["tensors"]
+        for name in [one["name"] for one in listed if one["kind"] == "gradient"]:
+            report.true(f"explain: what plan calls `{name}`", execute(meshc(), "explain", mlp, name, *SMALL).stdout.startswith(f"{name} : "))
+        told = json.loads(execute(meshc(), "explain", mlp, "h", *SMALL, "--json").stdout)["values"][0]
+        planned = json.loads(execute(meshc(), "plan", mlp, "--json", *SMALL).stdout)
+        lies = [one for one in planned["tensors"] if one["name"] == "h"]
+        report.true("explain --json: how a value lies, as plan says", [{k: v for k, v in one.items() if k != "why"} for one in told["lies"]] == lies, told)
+        report.true("explain --json: why, and what another rule would cost", told["lies"][0]["why"][0]["causes"][0]["line"] > 0 and told["now"]["predicted_seconds"] == planned["predicted_seconds"]
+                    and all(one["rule"].startswith("tensor h {") and one["predicted_seconds"] > 0 for one in told["otherwise"]) and told["otherwise"], told)
+        page = json.loads(execute(meshc(), "explain", "E0301", "idle_mesh_axis", "--json").stdout)["diagnostics"]
+        report.true("explain --json: diagnostics", [one["code"] for one in page] == ["E0301", "idle_mesh_axis"] and all(one["title"] and one["text"] for one in page), page)
         report.true("explain", "E0301" in execute(meshc(), "explain", "E0301").stdout)
         report.true("ops", "gradient  d_x = d * y" in execute(meshc(), "ops", "exp").stdout and "softmax[b]" in execute(meshc(), "ops").stdout)
         report.true("ops --json", json.loads(execute(meshc(), "ops", "dot", "--json").stdout)["ops"][0]["numpy"].startswith("np.einsum"))

@@ -213,6 +213,37 @@ def check_commands(report, bench, name, mesh, trained):
     report.true(f"{name}: a lint says that the numbers are others", "changes_numbers" in warned)
 
 
+PLACES = """dim batch = 8, f = 3
+model Places {
+  input x : real[batch, f]
+  param w : real[f] = ones
+  p = dot[f](x, w)
+  farthest = i32(argmax[batch](p))
+  loss = sum[batch](where(position[batch] == farthest, p, 0))
+  metric place = f32(farthest)
+  minimize loss with sgd(lr: 0.1)
+}
+mesh line { data: 2 }
+layout default on line { batch -> data { sync: 3 } }
+"""
+
+
+def check_places(report, folder, random):
+    """Where each replica finds its largest sample is a place in the batch of all of them, as `position` is."""
+    with open(f"{folder}/places.mesh", "w") as file:
+        file.write(PLACES)
+    x = random.normal(size=(8, 3))
+    np.save(f"{folder}/places.npy", x)
+    execute(meshc(), "run", f"{folder}/places.mesh", "--precision", "f64", "-A", "changes_numbers", "-A", "batch_coupled", "-A", "oversubscribed",
+            f"data.x.file={folder}/places.npy", "train.steps=1", "log.every=1", f"log.jsonl={folder}/places.jsonl")
+    found = next(line for line in json_lines(f"{folder}/places.jsonl") if "loss" in line)
+    halves = x.sum(1).reshape(2, 4)
+    place, loss = (halves.argmax(1) + [0, 4]).mean(), halves.max(1).mean()
+    report.true("the place of a replica's largest sample, in the batch of all", found["place"] == place, (found, place))
+    report.check("what stands at that place", f"{abs(found['loss'] - loss):.1e}", BOUND, abs(found["loss"] - loss) <= BOUND)
+    report.true("the same on one rank", "are equal" in execute(meshc(), "verify", f"{folder}/places.mesh", "-A", "changes_numbers", "-A", "batch_coupled").stdout)
+
+
 def run(small):
     report = Report()
     random = np.random.default_rng(SEED)
@@ -233,5 +264,6 @@ def run(small):
                     check_transports(report, bench, program, ranks, name, steps)
 
             report.attempt(f"{case} {trained} on {mesh}".replace("  ", " "), action)
+        report.attempt("places", lambda: check_places(report, folder, random))
         report.attempt("scaled", lambda: scaled_replicas.check(report, folder, random, small))
     return report

@@ -223,6 +223,13 @@ def check_bench(report, folder):
     step = found["seconds_per_step"]
     report.true("bench: utilisation", abs(found["utilisation"] / (found["model_flops"] / (step * 2 * 8e9)) - 1) < 1e-6, found["utilisation"])
     report.true("bench: steps and their median", len(found["steps"]) == 8 and min(found["steps"]) <= step <= max(found["steps"]), found["steps"])
+    with open(f"{folder}/slow.yaml", "w") as file:
+        file.write(MACHINE.replace("f32: 8", "f32: 1e-3"))
+    slow = bench("net.mesh", "--layout", "whole", "--machine", "slow.yaml", "--steps", "3").stdout
+    listed = json.loads(bench("net.mesh", "--layout", "whole", "--machine", "slow.yaml", "--steps", "3", "--json").stdout)
+    why = "no step can do more than the ranks can multiply: the machine is faster than its description says"
+    report.true("bench: more than the ranks can multiply is doubted", listed["utilisation"] > 1 and why in listed["doubts"] and f"\n{why}\n" in slow, slow)
+    report.true("bench: less is not", found["utilisation"] > 1 or not any("multiply" in one for one in found["doubts"]), found["doubts"])
     parts, middle = sum(found["breakdown"].values()), sum(sorted(found["steps"])[2:6]) / 4
     report.true("bench: parts add up to a step", 0.97 < parts / middle < 1.03, f"{parts} of {found['steps']}")
     report.true("bench: two ranks, which multiply", len(found["ranks"]) == 2 and all(one["products"] > 0 and one["attention"] == 0 for one in found["ranks"]), found["ranks"])

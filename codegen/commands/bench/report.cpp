@@ -53,6 +53,20 @@ std::string waited_text(const StepTime& time) {
   return fmt::format("{} waiting", time_text(time.exposed));
 }
 
+/// Why the numbers may not be what they seem.
+std::vector<std::string> doubts(const Benched& found) {
+  std::vector<std::string> texts;
+  const auto [least, most] = std::ranges::minmax(found.trial.seconds);
+  if (most > much_longer * least)
+    texts.emplace_back("steps take unlike times: does the machine do other work besides?");
+  if (found.planned.utilisation(found.trial.median()) > 1)
+    texts.push_back(fmt::format("no step can do more than the ranks can multiply: {}",
+                                found.measured_machine
+                                    ? "other work slowed the machine while it was measured; try again"
+                                    : "the machine is faster than its description says"));
+  return texts;
+}
+
 }  // namespace
 
 std::string bench_text(const Benched& found, bool colored) {
@@ -83,7 +97,7 @@ std::string bench_text(const Benched& found, bool colored) {
   std::string text =
       fmt::format("{}, {}, {}\n", found.program, where, trial.random_data ? "random data" : "the data of the run file");
   text += in_columns(facts);
-  if (most > much_longer * least) text += "steps take unlike times: does the machine do other work besides?\n";
+  for (const std::string& doubt : doubts(found)) text += doubt + "\n";
   text += head("where a step goes") + table_of_parts(trial);
   if (!trial.lines.empty()) text += head("lines of the spec that cost rank 0 most");
   std::vector<std::vector<std::string>> lines{{"", "", ""}};
@@ -137,6 +151,7 @@ Json bench_json(const Benched& found) {
           {"seconds_per_step", trial.median()},
           {"model_flops", planned.model_flops},
           {"utilisation", planned.utilisation(trial.median())},
+          {"doubts", doubts(found)},
           {"breakdown", breakdown},
           {"ranks", ranks},
           {"predicted",

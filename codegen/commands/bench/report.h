@@ -17,8 +17,8 @@ struct Benched {
 };
 
 std::string bench_text(const Benched&, bool colored);
-/// schema, layout, mesh, machine, steps, seconds_per_step, model_flops, utilisation, breakdown, ranks, predicted,
-/// lines, advice: one JSON object. Times are seconds of a step.
+/// schema, layout, mesh, machine, steps, seconds_per_step, model_flops, utilisation, doubts, breakdown, ranks,
+/// predicted, lines, advice: one JSON object. Times are seconds of a step.
 nlohmann::ordered_json bench_json(const Benched&);
 
 }  // namespace mesh

@@ -96,10 +96,41 @@ def check(report, small):
                 execute(meshc(), "fetch", "normed.mesh", "logits", *chosen, "--evaluate", "--params", "ck", "--feed", "a=few.npy", "--out", out, cwd=folder)
                 worst = float(np.abs(np.load(f"{out}/logits.npy") - logits(a[:4], trained)).max())
                 report.check(f"{name}: fetch --evaluate, without labels, as NumPy", worst, BOUND if precision == "f64" else 1e-5)
+        check_whole_numbers(report, folder, random)
         check_without_states(report, folder, a, b)
         check_program(report, folder)
         check_not_finite(report, folder)
         check_mistakes(report, folder)
+
+
+COUNTED = """dim batch = 8
+model Counted {
+  input x : real[batch]
+  input of : i64[batch]
+  param w : real = 1
+  loss = mean[batch]((x * w) ^ 2)
+  metric total   = sum[batch](of)
+  metric largest = max[batch](of)
+  metric counted = sum[batch](i32(of % 1000) * 10007 + 1)
+  minimize loss with sgd(lr: 0.1)
+}
+mesh line { all: 2 }
+layout default on line { batch -> all }
+"""
+
+
+def check_whole_numbers(report, folder, random):
+    """Metrics of whole numbers have all their digits, in f32 too."""
+    with open(f"{folder}/counted.mesh", "w") as file:
+        file.write(COUNTED)
+    of = random.integers(10**9, 10**11, 21)
+    np.save(f"{folder}/of.npy", of)
+    np.save(f"{folder}/x.npy", np.ones(21, np.float32))
+    safetensors.write(f"{folder}/one.safetensors", {"w": np.ones((), np.float32)})
+    done = execute(meshc(), "evaluate", "counted.mesh", "--params", "one.safetensors", "data.x.file=x.npy", "data.of.file=of.npy", "--json", cwd=folder)
+    got = {name: number for name, number in json.loads(done.stdout)["metrics"].items() if name != "loss"}
+    expected = {"total": of.sum(), "largest": of.max(), "counted": (of % 1000 * 10007 + 1).sum()}
+    report.true("metrics of whole numbers, with every digit", got == expected, (got, expected))
 
 
 def check_without_states(report, folder, a, b):

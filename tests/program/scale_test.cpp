@@ -1,0 +1,67 @@
+// A network without loops, of which each block has steps of its own: twice as many take twice the work to lower.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "codegen/program/accesses.h"
+#include "tests/program/compiled.h"
+
+namespace mesh {
+namespace {
+
+/// A residual network, on two ranks with all of each parameter, with parts, and with parts of the moments alone. All
+/// updates read one number, the norm that gradients are clipped by.
+std::string residual_network(int blocks) {
+  std::string declared, computed;
+  for (int i = 0; i < blocks; ++i) {
+    declared += fmt::format("  param r{} : Block\n", i);
+    computed += fmt::format("  y{} = r{}({})\n", i, i, i == 0 ? "x" : fmt::format("y{}", i - 1));
+  }
+  return fmt::format(R"(import std.nn
+dim batch = 8, c = 16, class = 10, hid = 64
+block Block(x : real[batch, c]) -> real[batch, c] {{
+  param up : linear[c, hid]
+  param down : linear[hid, c]
+  param norm : layer_norm[c]
+  return x + down(gelu(up(norm(x))))
+}}
+model Network {{
+  input x : real[batch, c]
+  input label : index(class)[batch]
+  param head : linear[c, class]
+{}{}  loss = mean[batch](cross_entropy[class](head(y{}), label))
+  minimize loss with adamw(lr: 1e-3, clip: 1.0)
+}}
+mesh two {{ data: 2 }}
+layout whole on two {{ batch -> data }}
+layout parts on two {{ batch -> data; params {{ c -> data }} }}
+layout moments on two {{ batch -> data; optimizer {{ c -> data }} }}
+)",
+                     declared, computed, blocks - 1);
+}
+
+/// Steps whose accesses passes have looked at, by the time that the network is compiled.
+double steps_asked_of(int blocks, const std::string& layout, int ranks_of_host) {
+  CompileRequest request;
+  request.machine_file = fmt::format("{}/hosts_of_{}.yaml", testing::TempDir(), ranks_of_host);
+  std::ofstream(request.machine_file) << fmt::format("name: hosts\nnode: {{ ranks: {} }}\n", ranks_of_host);
+  request.files = {fmt::format("{}/residual_{}.mesh", testing::TempDir(), blocks)};
+  request.layout = layout;
+  std::ofstream(request.files[0]) << residual_network(blocks);
+  const uint64_t before = steps_asked();
+  tests::compiled(request);
+  return static_cast<double>(steps_asked() - before);
+}
+
+TEST(Scale, twice_the_blocks_take_twice_the_work) {
+  for (const char* layout : {"whole", "parts", "moments"})
+    for (const int ranks_of_host : {1, 2}) {
+      const double some = steps_asked_of(30, layout, ranks_of_host), twice = steps_asked_of(60, layout, ranks_of_host);
+      EXPECT_GT(some, 0) << layout;
+      EXPECT_LT(twice, 2.1 * some) << layout << " on hosts of " << ranks_of_host;
+    }
+}
+
+}  // namespace
+}  // namespace mesh
