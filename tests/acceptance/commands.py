@@ -495,6 +495,10 @@ def check_slurm(report, gpt):
         report.true("slurm: sh reads it", execute("sh", "-n", f"{folder}/job.sh", code=None).returncode == 0)
     uneven = execute(meshc(), "slurm", gpt, "--mesh", "data=4,model=2", "--nodes", "3", code=2).stderr
     report.true("slurm: nodes that do not divide the ranks", "8 ranks on 3 nodes" in uneven, uneven)
+    for time, signal, good in (("00:01:00", 120, False), ("00:03:59", 120, False), ("00:04:00", 120, True), ("5", 181, False), ("5", 180, True), ("5:30", 211, False),
+                               ("5:30", 210, True), ("01:00:00", 5000, False), ("1-0", 65535, True), ("0-2:1", 7141, False), ("0-2:1", 7140, True), ("0", 120, True)):
+        done = execute(meshc(), "slurm", gpt, "--time", time, "--signal", str(signal), code=0 if good else 2)
+        report.true(f"slurm: a job of {time} that is told {signal} seconds before its end runs for a while", good or "may be told to stop before its first step is done" in done.stderr, done.stderr)
     report.true("slurm: no second option", "has characters" in execute(meshc(), "slurm", gpt, "--partition", "all --exclusive", code=2).stderr)
 
 
