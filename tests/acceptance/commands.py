@@ -659,6 +659,19 @@ def run(small):
             for asked in (("1f1b",), ("--compare",)):
                 done = execute(meshc(), "schedule", *asked, "--stages", 2, "--microbatches", 2, "--cost", costs, code=None, timeout=60)
                 report.true(f"schedule {asked[0]}: costs {costs}", done.returncode == 2 and "it needs a cost above 0, and none that is beyond all numbers" in done.stderr, done.stderr)
+        spec = f"{TOP}/specs/tour/16_pipeline.mesh"
+        numbers = ("--stages", 2, "--microbatches", 2)
+        for asked, said in (((spec, "--layout", "turns", "--remat", "stage"), "a spec says its own: leave --remat out"), ((spec, "--layout", "turns", "--stages", 2), "a spec says its own: leave --stages out"),
+                            (("1f1b", *numbers, "--layout", "turns"), "that is of a spec: leave --layout out"), (("--compare", *numbers, "--set", "batch=4"), "that is of a spec: leave --set out"),
+                            (("1f1b", *numbers, "--communication"), "--communication requires --csv"), (("1f1b", *numbers, "--csv", "--json"), "--csv excludes --json"),
+                            (("--compare", *numbers, "--csv"), "--compare excludes --csv"), (("--compare", *numbers, "--svg", "never.svg"), "leave --svg and --trace out"),
+                            (("1f1b", *numbers, "--cost", "F=1,F=2"), "--cost F=2: F is given twice"), (("1f1b", *numbers, "--remat", "foo"), "--remat: foo not in {none,stage,except_last}")):
+            done = execute(meshc(), "schedule", *asked, code=None)
+            report.true(f"schedule refuses what it would not read: {' '.join(map(str, asked[-2:]))}", done.returncode == 2 and said in done.stderr and done.stdout == "", done.stderr)
+        sends = execute(meshc(), "schedule", spec, "--layout", "turns", "--csv", "--communication").stdout
+        report.true("schedule SPEC --csv --communication", "0SEND_F0" in sends and "SEND" not in execute(meshc(), "schedule", spec, "--layout", "turns", "--csv").stdout, sends)
+        done = execute(meshc(), "reshard", "--mesh", "a=2", "--shape", "x=4", "--from", "x -> a", "--to", "", "--type", "i32", code=2)
+        report.true("reshard --type of another name", "--type: i32 not in {f32,f64,bf16,f16}" in done.stderr, done.stderr)
         report.true("schedule --compare", len(json.loads(execute(meshc(), "schedule", "--compare", "--stages", 2, "--microbatches", 4, "--json").stdout)["schedules"]) == 9)
         with scratch() as folder:
             with open(f"{folder}/coupled.mesh", "w") as file:
