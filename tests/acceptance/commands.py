@@ -572,11 +572,16 @@ def run(small):
         gpt, mlp = f"{TOP}/specs/gpt.mesh", f"{TOP}/specs/mlp.mesh"
         listed = set(re.findall(r"^  (\w+)  ", execute(meshc(), "--help").stdout.partition("\nCommands:\n")[2], re.M))
         report.true("--help lists the commands", listed == COMMANDS, sorted(listed ^ COMMANDS))
+        examples = set()
         for command in sorted(COMMANDS):
             text = execute(meshc(), command, "--help").stdout
+            examples |= {(spec, name) for spec, layouts in re.findall(r"^  meshc \w+ (\w+)\.mesh (?!\S*\.mesh).*?--layout (\S+)", text, re.M) for name in layouts.split(",")}
             report.true(f"{command} --help", "Usage" in text and "Examples" in text)
             report.true(f"{command} --help: letters alone", all(letter.isprintable() or letter == "\n" for letter in text))
             report.true(f"{command} --no-such-option", execute(meshc(), command, gpt, "--no-such-option", code=None).returncode == 2)
+        specs = {name: open(f"{TOP}/specs/{name}.mesh").read() for name in {spec for spec, _ in examples}}
+        missing = [(spec, name) for spec, name in examples if not re.search(rf"^layout {name} ", specs[spec], re.M)]
+        report.true("--help: the specs of examples have their layouts", len(examples) >= 4 and not missing, missing or examples)
         report.true("no command", execute(meshc(), code=None).returncode == 2)
         check_slurm(report, gpt)
         check_full_disk(report, gpt)
