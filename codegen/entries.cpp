@@ -7,6 +7,7 @@
 #include "codegen/gradient/regions.h"
 #include "codegen/gradient/sample_sums.h"
 #include "codegen/graph/builder.h"
+#include "codegen/graph/dims.h"
 #include "codegen/graph/op.h"
 #include "codegen/graph/rewrite.h"
 #include "codegen/graph/verify_graph.h"
@@ -106,6 +107,20 @@ std::optional<Span> mixes_samples(const Graph& of) {
   return sums.coupled() ? std::optional(graph.node(sums.coupled()->node).span) : std::nullopt;
 }
 
+/// Where a value is made of the place that a sample has in its batch.
+std::optional<Span> counts_samples(const Graph& of) {
+  Graph graph = of;
+  remove_dead(graph);
+  const std::vector<DimId> names = names_of_samples(graph, graph.sample_dim);
+  const auto is_name = [&](DimId dim) { return has(names, dim); };
+  for (const Body& body : graph.bodies)
+    for (const NodeId id : body.nodes) {
+      const Node& node = graph.node(id);
+      if (counts_along(graph, node, is_name)) return node.span;
+    }
+  return {};
+}
+
 DimId first_input_dim(const Graph& graph) {
   const auto first = std::ranges::find(graph.stored, StoredKind::input, &Stored::kind);
   return first == graph.stored.end() || first->type.dims.empty() ? DimId{} : first->type.dims.front();
@@ -132,6 +147,12 @@ void require_samples(Graph& graph, DiagnosticSink& sink) {
         .help("`meshc evaluate` gives metrics over all samples, `meshc fetch --evaluate` any value of one batch");
   }
   if (!good) return;
+  if (const std::optional<Span> counting = counts_samples(graph)) {
+    sink.error("E0218", *counting, "the value of a sample depends on its place in its batch")
+        .here("counts along `{}`", samples)
+        .help("`meshc fetch --evaluate` gives the values of one batch");
+    return;
+  }
   const std::optional<Span> mixing = mixes_samples(graph);
   if (!mixing) return;
   sink.error("E0218", *mixing, "the value of a sample depends on the others of its batch")
@@ -139,6 +160,28 @@ void require_samples(Graph& graph, DiagnosticSink& sink) {
       .help(
           "`meshc fetch --evaluate` gives the values of one batch; running statistics (`where(training, mean, seen)`) "
           "make them independent of it");
+}
+
+void require_same_numbers(const Graph& graph, const Graph& larger, DiagnosticSink& sink) {
+  const auto nodes_of = [](const Graph& of) {
+    std::vector<NodeId> all;
+    for (const Body& body : of.bodies) all.insert(all.end(), body.nodes.begin(), body.nodes.end());
+    return all;
+  };
+  const auto number_of = [](const Graph& of, NodeId id) {
+    const std::vector<ValueId>& results = of.node(id).results;
+    return results.size() == 1 ? literal_number(of, results.front()) : std::nullopt;
+  };
+  const std::vector<NodeId> nodes = nodes_of(graph), others = nodes_of(larger);
+  for (size_t i = 0; i < std::min(nodes.size(), others.size()); ++i) {
+    const Node& node = graph.node(nodes[i]);
+    const auto number = number_of(graph, nodes[i]), other = number_of(larger, others[i]);
+    if (!number || !other || *number == *other) continue;
+    sink.error("E0218", node.span, "the value of a sample depends on how many its batch has")
+        .here("another number in a batch of another size")
+        .help("`meshc fetch --evaluate` gives the values of one batch");
+    return;
+  }
 }
 
 }  // namespace mesh

@@ -3,15 +3,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace mesh {
 namespace {
 
+/// The dims that values of the model have, choose from or are computed along.
+std::set<DimId> dims_of(Graph model) {
+  std::set<DimId> dims;
+  for (const Value& value : model.values) {
+    dims.insert(value.type.dims.begin(), value.type.dims.end());
+    dims.insert(value.type.index_of);
+  }
+  for (Node& node : model.nodes) for_each_dim(node.op, [&](DimId& dim) { dims.insert(dim); });
+  return dims;
+}
+
 /// Why it is another model; "" if it is none.
 std::string difference(const Graph& whole, const Graph& own) {
+  const std::set<DimId> used = dims_of(whole);
   for (uint32_t i = 0; i < whole.dims.size(); ++i) {
     const Dim &dim = whole.dims[i], &now = own.dims[i];
-    if (DimId{i} != whole.sample_dim && dim.size != now.size)
+    if (DimId{i} != whole.sample_dim && used.contains(DimId{i}) && dim.size != now.size)
       return fmt::format("`{}` would be {}, not {}", dim.name, now.size, dim.size);
   }
   return "";

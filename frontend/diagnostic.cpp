@@ -27,6 +27,7 @@ const std::vector<Lint>& known_lints() {
        "the ranks of a mesh axis do the same for a large part of the step, though a rule splits over it"},
       {"unchecked_layout", LintLevel::warn, "`check` leaves a layout out whose mesh takes what ranks remain (`*`)"},
       {"uneven_stages", LintLevel::warn, "the stages of a pipeline differ in cost"},
+      {"unused_block", LintLevel::warn, "no model calls a block, so that nothing in it is checked but its syntax"},
       {"unused_dim", LintLevel::warn, "a declared dim is used nowhere"},
       {"unused_layout_rule", LintLevel::warn, "a layout rule places a dim that nothing it speaks of has"},
       {"unused_parameter", LintLevel::warn, "a parameter is trained although the loss does not depend on it"},

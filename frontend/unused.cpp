@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <type_traits>
+#include <vector>
 
 namespace mesh {
 namespace {
@@ -203,8 +204,8 @@ bool has_effect(const ast::Statement& statement) {
 
 class Report {
  public:
-  Report(const Mentions& all, const Mentions& layouts, DiagnosticSink& sink)
-      : all_(all), layouts_(layouts), sink_(sink) {}
+  Report(const Mentions& all, const Mentions& layouts, const Mentions& models, DiagnosticSink& sink)
+      : all_(all), layouts_(layouts), models_(models), sink_(sink) {}
 
   void dims(const ast::Dims& dims) {
     for (const ast::Dim& dim : dims.dims)
@@ -218,7 +219,13 @@ class Report {
     body(model.body, effects, true);
   }
 
-  void block(const ast::Block& block) { body(block.body, true, false); }
+  // Elaboration sees a block where it is called.
+  void block(const ast::Block& block) {
+    if (!models_.has(block.name))
+      sink_.lint("unused_block", block.name.span, "no model calls block `" + block.name.text + "`")
+          .here("its names, sizes and types are not checked");
+    body(block.body, true, false);
+  }
 
  private:
   void body(const ast::Body& body, bool values, bool in_model) {
@@ -243,8 +250,26 @@ class Report {
 
   const Mentions& all_;      // of all files
   const Mentions& layouts_;  // of their layouts: a pin may name a value
+  const Mentions& models_;   // of their models, and of the blocks that these call
   DiagnosticSink& sink_;
 };
+
+// Of all files, what is mentioned outside of blocks, and in blocks that are called from there.
+Mentions mentions_of_models(const SourceProgram& program) {
+  Mentions found;
+  std::vector<const ast::Decl*> blocks;
+  for (const Ast& file : program.files)
+    for (const ast::Decl& decl : file.decls)
+      if (std::holds_alternative<ast::Block>(decl.node)) blocks.push_back(&decl);
+      else found.add(decl);
+  const auto take_called = [&](const ast::Decl* decl) {
+    const bool called = found.has(std::get<ast::Block>(decl->node).name);
+    if (called) found.add(*decl);
+    return called;
+  };
+  for (bool more = true; more;) more = std::erase_if(blocks, take_called) > 0;
+  return found;
+}
 
 }  // namespace
 
@@ -255,7 +280,8 @@ void report_unused(const SourceProgram& program, DiagnosticSink& sink) {
       all.add(decl);
       if (std::holds_alternative<ast::Layout>(decl.node)) layouts.add(decl);
     }
-  Report report(all, layouts, sink);
+  const Mentions models = mentions_of_models(program);
+  Report report(all, layouts, models, sink);
   for (const ast::Decl& decl : program.files[program.spec].decls) {
     if (const auto* dims = std::get_if<ast::Dims>(&decl.node)) report.dims(*dims);
     if (const auto* block = std::get_if<ast::Block>(&decl.node)) report.block(*block);

@@ -194,7 +194,7 @@ Command fetch_command() {
       "and weight decay. A rate's schedule without `steps:` of its own ends at step K.",
       {{"meshc fetch mlp.mesh loss 'grad(**)' --feed image=x.npy --feed label=y.npy --out out",
         "the loss and all gradients"},
-       {"meshc fetch gpt.mesh layer.attn.score --layout both --feed token=t.npy --feed target=u.npy --out out",
+       {"meshc fetch gpt.mesh layer.attn.score --layout zero --feed token=t.npy --feed target=u.npy --out out",
         "a value inside the loop, computed by all ranks of a layout"},
        {"meshc fetch mlp.mesh 'param(w1)' --params w.safetensors --steps 5 --precision f64 ... --out out",
         "a parameter after five steps from given ones"},

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "codegen/commands/command.h"
+#include "codegen/commands/enumerator.h"
 #include "codegen/commands/options.h"
 #include "codegen/commands/plan_report.h"
 #include "codegen/commands/reshard_question.h"
@@ -138,10 +139,8 @@ Command reshard_command() {
             app.add_option("--from", asked.from, "how it lies")->required()->type_name("RULES");
             app.add_option("--to", asked.to, "how it is needed")->required()->type_name("RULES");
             app.add_option("--type", asked.type, "the type of an element (default f32)")
-                ->transform(CLI::CheckedTransformer(
-                                std::map<std::string, Type>{
-                                    {"f32", Type::f32}, {"f64", Type::f64}, {"bf16", Type::bf16}, {"f16", Type::f16}})
-                                .description(""))  // its own prints the enumerators as characters
+                ->transform(enumerator_of<Type>(
+                    {{"f32", Type::f32}, {"f64", Type::f64}, {"bf16", Type::bf16}, {"f16", Type::f16}}))
                 ->type_name("f32|f64|bf16|f16");
             app.add_option("--machine", options->machine, "machine description whose costs decide the way")
                 ->type_name("FILE");

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "codegen/commands/command.h"
+#include "codegen/commands/enumerator.h"
 #include "codegen/commands/options.h"
 #include "codegen/commands/schedule_of_spec.h"
 #include "codegen/commands/schedule_picture.h"
@@ -29,6 +30,7 @@ struct ScheduleOptions {
   OutputOptions output;
   std::string svg, trace;  // files
   bool csv = false, communication = false, compare = false;
+  std::vector<const CLI::Option*> of_specs, of_schedules;  // that say nothing of the other
 };
 
 using Json = nlohmann::ordered_json;
@@ -90,6 +92,8 @@ void print(const AskedSchedule& asked, const Simulation& found, bool colored) {
 }
 
 int compare_all(const ScheduleOptions& options) {
+  if (!options.svg.empty() || !options.trace.empty())
+    throw UsageError("all schedules are compared in a table: leave --svg and --trace out, or name one of them");
   std::vector<std::vector<std::string>> rows{{"schedule", "time", "idle", "in flight", "slots", ""}};
   Json json = Json::array();
   for (const NamedSchedule& named : named_schedules()) {
@@ -115,10 +119,20 @@ int compare_all(const ScheduleOptions& options) {
   return exit_ok;
 }
 
+/// UsageError where one of the options is given.
+void leave_out(const std::vector<const CLI::Option*>& options, const char* why) {
+  for (const CLI::Option* one : options)
+    if (one->count() > 0) throw UsageError(fmt::format("{}: leave {} out", why, one->get_name()));
+}
+
+/// As PyTorch reads it, with `communication` if that is asked for.
+std::string csv_of(const PipelineSchedule& schedule, bool communication) {
+  const bool add = communication && !schedule.has_communication();
+  return to_csv(add ? with_communication(schedule).value() : schedule);
+}
+
 int show_of_spec(const ScheduleOptions& options) {
-  const ScheduleArguments& asked = options.arguments;
-  if (asked.ranks != 0 || asked.micro_batches != 0 || asked.chunks != 0 || !asked.costs.empty())
-    throw UsageError("a spec says its own: leave --stages, --microbatches, --chunks and --cost out");
+  leave_out(options.of_schedules, "a spec says its own");
   Session session(options.spec, options.output);
   const std::optional<Compiled> compiled = session.compile();
   if (!compiled) return exit_diagnostics;
@@ -126,7 +140,7 @@ int show_of_spec(const ScheduleOptions& options) {
   if (!options.svg.empty()) write_file(options.svg, draw_svg(found.in_microseconds(), found.title()));
   if (!options.trace.empty()) write_file(options.trace, chrome_trace(found.in_microseconds(), 1));
   if (options.compare) fmt::print("{}", compare_schedules(session, *compiled, options.output.json));
-  else if (options.csv) fmt::print("{}", to_csv(found.sharded.layout.pipeline.lists));
+  else if (options.csv) fmt::print("{}", csv_of(found.sharded.layout.pipeline.lists, options.communication));
   else if (options.output.json) fmt::print("{}", found.json());
   else fmt::print("{}", found.text(options.output.colored(1)));
   return exit_ok;
@@ -138,6 +152,7 @@ int show(ScheduleOptions& options) {
   keep_read("--trace", options.trace, given);
   if (std::ranges::any_of(given, [](const std::string& one) { return one.ends_with(".mesh"); }))
     return show_of_spec(options);
+  leave_out(options.of_specs, "that is of a spec");
   if (given.size() > 1) throw UsageError("give one schedule, or a spec with files of layouts");
   if (!given.empty()) options.arguments.what = given.front();
   if (options.compare && options.arguments.what.empty()) return compare_all(options);
@@ -150,8 +165,7 @@ int show(ScheduleOptions& options) {
   const Simulation found = timed(*asked, parse_costs(options.arguments.costs, asked->schedule.ranks.size()));
   if (!options.svg.empty()) write_file(options.svg, draw_svg(found, title_of(*asked, found)));
   if (!options.trace.empty()) write_file(options.trace, chrome_trace(found, 1000));
-  const bool add = options.communication && !asked->schedule.has_communication();
-  if (options.csv) fmt::print("{}", to_csv(add ? with_communication(asked->schedule).value() : asked->schedule));
+  if (options.csv) fmt::print("{}", csv_of(asked->schedule, options.communication));
   else if (options.output.json) fmt::print("{}", as_json(*asked, found));
   else print(*asked, found, options.output.colored(1));
   return exit_ok;
@@ -178,28 +192,32 @@ Command schedule_command() {
         auto options = std::make_shared<ScheduleOptions>();
         ScheduleArguments& asked = options->arguments;
         options->spec.declare(app, false);
+        for (const CLI::Option* one : app.get_options())
+          if (!one->get_positional() && one != app.get_help_ptr()) options->of_specs.push_back(one);
         app.get_option("spec")
             ->required(false)
             ->description("the name of a schedule, a file of PyTorch's, or a spec with a pipeline")
             ->type_name("NAME|FILE.csv|SPEC");
-        app.add_option("--stages", asked.ranks, "ranks of the pipeline")->type_name("P");
-        app.add_option("--microbatches", asked.micro_batches, "parts of the batch")->type_name("M");
-        app.add_option("--chunks", asked.chunks, "stages of a rank, for schedules that have several")->type_name("V");
-        app.add_option("--cost", asked.costs, "time of a rank for a micro-batch (default F=1,I=1,W=1,R=0,latency=0)")
-            ->delimiter(',')
-            ->type_name("KIND=TIME,...");
-        app.add_option("--remat", asked.remat, "what is computed again before its gradient (default none)")
-            ->transform(CLI::CheckedTransformer(std::map<std::string, Remat>{{"none", Remat::none},
-                                                                             {"stage", Remat::stage},
-                                                                             {"except_last", Remat::except_last}})
-                            .description(""))  // its own prints the enumerators as characters
-            ->type_name("none|stage|except_last");
-        app.add_flag("--compare", options->compare, "all schedules of these numbers");
-        app.add_flag("--csv", options->csv, "print the lists as PyTorch reads them");
-        app.add_flag("--communication", options->communication, "with --csv: sends and receives too");
+        options->of_schedules = {
+            app.add_option("--stages", asked.ranks, "ranks of the pipeline")->type_name("P"),
+            app.add_option("--microbatches", asked.micro_batches, "parts of the batch")->type_name("M"),
+            app.add_option("--chunks", asked.chunks, "stages of a rank, for schedules that have several")
+                ->type_name("V"),
+            app.add_option("--cost", asked.costs,
+                           "time of a rank for a micro-batch (default F=1,I=1,W=1,R=0,latency=0)")
+                ->delimiter(',')
+                ->type_name("KIND=TIME,..."),
+            app.add_option("--remat", asked.remat, "what is computed again before its gradient (default none)")
+                ->transform(enumerator_of<Remat>(
+                    {{"none", Remat::none}, {"stage", Remat::stage}, {"except_last", Remat::except_last}}))
+                ->type_name("none|stage|except_last")};
+        CLI::Option* const compare = app.add_flag("--compare", options->compare, "all schedules of these numbers");
+        CLI::Option* const csv = app.add_flag("--csv", options->csv, "print the lists as PyTorch reads them");
+        app.add_flag("--communication", options->communication, "with --csv: sends and receives too")->needs(csv);
         app.add_option("--svg", options->svg, "draw it into this file")->type_name("FILE");
         app.add_option("--trace", options->trace, "write it for chrome://tracing")->type_name("FILE");
         options->output.declare(app, true);
+        csv->excludes(compare)->excludes(app.get_option("--json"));
         return [options] { return show(*options); };
       }};
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include "codegen/commands/command.h"
 #include "codegen/schedule/checked_file.h"
@@ -83,12 +84,14 @@ std::optional<AskedSchedule> find_asked(const ScheduleArguments& asked, SourceMa
 ScheduleCosts parse_costs(const std::vector<std::string>& texts, size_t ranks) {
   ScheduleCosts costs;
   costs.ranks.resize(ranks);
+  std::set<std::string> given;
   for (const std::string& text : texts) {
     const size_t equals = text.find('=');
     if (equals == std::string::npos)
       throw UsageError(fmt::format("--cost {}: expected KIND=NUMBER, as in F=1,I=1,W=1,R=0,latency=0", text));
     const std::string kind = text.substr(0, equals);
     const std::vector<double> numbers = parse_numbers(text, std::string_view(text).substr(equals + 1));
+    if (!given.insert(kind).second) throw UsageError(fmt::format("--cost {}: {} is given twice", text, kind));
     if (kind == "latency" && numbers.size() == 1) {
       costs.latency = numbers[0];
       continue;

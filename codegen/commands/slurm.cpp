@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
+#include <vector>
 
 #include "codegen/commands/command.h"
 #include "codegen/commands/compile_for_run.h"
@@ -44,10 +45,41 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
-int print_batch_file(const SlurmOptions& options) {
-  if (!Pattern("^([0-9]+-)?[0-9]+(:[0-9]+){0,2}$").find(options.time))
+/// Slurm's way to write a time: M, M:S, H:M:S, D-H, D-H:M or D-H:M:S, in seconds.
+int64_t seconds_of(const std::string& time) {
+  const auto refuse = [&] {
     throw UsageError(
-        fmt::format("--time: `{}` is no time for Slurm: 12:00:00, 90 (minutes) or 2-00:00:00 (days)", options.time));
+        fmt::format("--time: `{}` is no time for Slurm: 12:00:00, 90 (minutes) or 2-00:00:00 (days)", time));
+  };
+  if (!Pattern("^([0-9]{1,5}-)?[0-9]{1,6}(:[0-9]{1,6}){0,2}$").find(time)) refuse();
+  std::vector<int64_t> parts;  // days first, where there are any
+  for (size_t begin = 0; begin <= time.size();) {
+    const size_t end = std::min(time.find_first_of("-:", begin), time.size());
+    parts.push_back(std::stoll(time.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  const bool days = time.find('-') != std::string::npos;
+  if (!days && parts.size() < 3) parts.insert(parts.begin(), 0);  // hours
+  if (!days) parts.insert(parts.begin(), 0);
+  parts.resize(4);
+  return ((parts[0] * 24 + parts[1]) * 60 + parts[2]) * 60 + parts[3];
+}
+
+/// A signal that comes before the first step is done would put the job into the queue again for ever.
+void require_time_to_run(const SlurmOptions& options) {
+  constexpr int64_t early = 60;  // Slurm's own resolution
+  constexpr int64_t start = 60;
+  const int64_t time = seconds_of(options.time);  // 0: without end
+  if (time != 0 && time < options.warning + early + start)
+    throw UsageError(
+        fmt::format("--time {} --signal {}: the job may be told to stop before its first step is done, again and "
+                    "again; Slurm may be a minute early, and a start takes a while: --time must be at least {} seconds "
+                    "longer than --signal",
+                    options.time, options.warning, early + start));
+}
+
+int print_batch_file(const SlurmOptions& options) {
+  require_time_to_run(options);
   require_word("--partition", options.partition);
   require_word("--account", options.account);
   Session session(options.spec, options.output);

@@ -213,7 +213,7 @@ Command verify_command() {
       "two, `sgd(lr: 0.1)` in their place shows whether that is all.\n"
       "Exit code 0: all equal; 1: something differs.",
       {{"meshc verify gpt.mesh", "the spec's default layout"},
-       {"meshc verify gpt.mesh --layout both --set batch=4", "another layout, a smaller model"}},
+       {"meshc verify gpt.mesh --layout zero --set batch=4", "another layout, a smaller model"}},
       [](CLI::App& app) -> std::function<int()> {
         auto options = std::make_shared<VerifyOptions>();
         options->declare(app);

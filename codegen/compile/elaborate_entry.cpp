@@ -36,6 +36,16 @@ void begin_generation(Compilation& c) {
   c.generation = generation_entries(graph, c.sink);
 }
 
+/// The same values of twice as many samples; nothing where the spec cannot have so many.
+std::optional<Graph> of_larger_batch(const Compilation& c) {
+  const Dim& batch = c.entry.graph.dim(c.entry.graph.sample_dim);
+  DiagnosticSink heard;
+  std::optional<Graph> larger =
+      elaborated(c, c.entry.values, c.entry.purpose, heard, {{batch.name, std::to_string(2 * batch.size)}});
+  if (larger) keep_values(*larger);
+  return larger;
+}
+
 void generate_entry(Compilation& c) {
   if (c.generation.empty()) begin_generation(c);
   const auto made = std::ranges::find(c.generation, c.entry.name, &GenerationEntry::name);
@@ -60,7 +70,10 @@ void elaborate_entry(Compilation& c) {
     case Purpose::Kind::begin: return keep_updates(entry.graph);
     case Purpose::Kind::values: keep_values(entry.graph); break;
   }
-  if (entry.of_samples) require_samples(entry.graph, c.sink);
+  if (!entry.of_samples) return;
+  require_samples(entry.graph, c.sink);
+  if (c.sink.has_errors()) return;
+  if (const std::optional<Graph> larger = of_larger_batch(c)) require_same_numbers(entry.graph, *larger, c.sink);
 }
 
 void take_one_replica(Compilation& c) {

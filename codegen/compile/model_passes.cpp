@@ -103,11 +103,11 @@ void complete_entry(Compilation& c) {
   const Layout layout = for_groups(*c.layout, graph);
   begin_divided_sums_at_zero(graph, layout);
   separate_stage_sums(graph, layout);
-  recompute_stages(graph, layout);
+  const std::vector<ValueId> handed_on = recompute_stages(graph, layout);
   if (layout.pipeline.has_weights_apart()) {
     std::vector<DimId> dims;
     for (const PipelineLoop& loop : layout.pipeline.loops) dims.push_back(loop.dim);
-    separate_weight_gradients(graph, dims);
+    separate_weight_gradients(graph, dims, handed_on);
   }
   check_stages(graph, layout, c.sink);
 }

@@ -53,14 +53,15 @@ std::optional<std::vector<BoundArgument>> bind_arguments(Elaboration& e, Frame& 
     } else {
       for (BoundArgument& one : bound)
         if (one.name->text == argument.name->text) target = &one;
-      if (target == nullptr || target->span.known()) {
-        e.error("E0310", argument.name->span, "block `{}` {} `{}`{}", block.name.text,
-                target == nullptr ? "has no argument" : "is given", argument.name->text,
-                target == nullptr ? "" : " twice")
-            .label(block.head, signature(block));
-        good = false;
-        continue;
-      }
+    }
+    const bool twice = target != nullptr && target->span.known();
+    if (twice || (argument.name && target == nullptr)) {
+      e.error("E0310", argument.name ? argument.name->span : argument.value->span, "block `{}` {} `{}`{}",
+              block.name.text, twice ? "is given" : "has no argument", twice ? target->name->text : argument.name->text,
+              twice ? " twice" : "")
+          .label(block.head, signature(block));
+      good = false;
+      continue;
     }
     if (target == nullptr) continue;  // counted below
     target->term = term;

@@ -35,7 +35,29 @@ class Again {
     graph_.body(body_).nodes = std::move(ordered);
   }
 
+  /// Removes what nobody reads any more; what of F is left for R's sake.
+  std::vector<ValueId> remove_unread() {
+    std::vector<ValueId> all, needed;
+    for (const NodeId id : divided_)
+      for (const LoopOp::Carry& carry : loop(id).carries) all.push_back(carry.result);
+    remove_dead(graph_, all);
+    for (const NodeId id : divided_)
+      for (const LoopOp::Carry& carry : loop(id).carries)
+        if (is_begun_again(id, carry)) needed.push_back(carry.result);
+    remove_dead(graph_, needed);
+    return needed;
+  }
+
  private:
+  const LoopOp& loop(NodeId id) const { return std::get<LoopOp>(graph_.node(id).op); }
+
+  bool is_begun_again(NodeId id, const LoopOp::Carry& carry) const {
+    const auto made = again_.find(id);
+    if (made == again_.end()) return false;
+    const std::vector<LoopOp::Carry>& carries = loop(made->second->node()).carries;
+    return std::ranges::find(carries, carry.initial, &LoopOp::Carry::initial) != carries.end();
+  }
+
   bool is_forward(NodeId id) const { return graph_.node(id).part == Part::forward; }
 
   /// Two carries that begin with one value get a copy of it each.
@@ -76,8 +98,7 @@ class Again {
     if (!made) {
       std::set<ValueId> begun;
       if (divided_.contains(producer))
-        for (const LoopOp::Carry& carry : std::get<LoopOp>(graph_.node(producer).op).carries)
-          begun.insert(carry.initial);
+        for (const LoopOp::Carry& carry : loop(producer).carries) begun.insert(carry.initial);
       GraphBuilder build(graph_);
       build.body = body_;
       build.part = Part::recompute;
@@ -97,9 +118,10 @@ class Again {
 
 }  // namespace
 
-void recompute_forward(Graph& graph, BodyId body, const std::function<bool(const LoopOp&)>& divided) {
-  Again(graph, body, divided).run();
-  remove_dead(graph);
+std::vector<ValueId> recompute_forward(Graph& graph, BodyId body, const std::function<bool(const LoopOp&)>& divided) {
+  Again again(graph, body, divided);
+  again.run();
+  return again.remove_unread();
 }
 
 }  // namespace mesh

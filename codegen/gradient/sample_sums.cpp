@@ -76,15 +76,17 @@ bool are_plain(const Graph& graph, DimId samples, const std::set<DimId>& names) 
   const auto apart = [&](const Value& value) { return count(value.type.dims) <= 1; };
   bool plain = std::ranges::all_of(graph.values, apart);
   for (const Stored& stored : graph.stored) plain = plain && std::ranges::none_of(stored.type.dims, is_other);
-  for (const Node& node : graph.nodes) {  // counted by another name
-    const auto along = positions_along(graph, node);
-    const RandomOp* random = std::get_if<RandomOp>(&node.op);
-    plain = plain && !(along && is_other(*along)) && !(random && std::ranges::any_of(random->counted, is_other));
-  }
-  return plain;
+  const auto is_counted = [&](const Node& node) { return counts_along(graph, node, is_other); };
+  return plain && std::ranges::none_of(graph.nodes, is_counted);
 }
 
 }  // namespace
+
+bool counts_along(const Graph& graph, const Node& node, const std::function<bool(DimId)>& is_one) {
+  const std::optional<DimId> along = positions_along(graph, node);
+  const auto* random = std::get_if<RandomOp>(&node.op);
+  return (along && is_one(*along)) || (random && std::ranges::any_of(random->counted, is_one));
+}
 
 std::vector<DimId> names_of_samples(const Graph& graph, DimId samples, int64_t parts) {
   for (const int64_t chunks_of : {parts, int64_t{0}}) {

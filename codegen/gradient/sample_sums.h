@@ -17,6 +17,9 @@ namespace mesh {
 /// others are known completely when all samples have been through.
 enum class SampleKind : uint8_t { whole, sliced, zero, sum, max, min };
 
+/// Whether what the node gives is counted along one of these dims: positions, random numbers.
+bool counts_along(const Graph&, const Node&, const std::function<bool(DimId)>& is_one);
+
 /// What the samples are called: by `samples`, then by what renames give them where no value has two of the names, so
 /// that it is of single samples still. Where there are `parts` of them, also by chunks that are split off, of which
 /// each part has equally many whole ones.

@@ -215,7 +215,7 @@ bool reads_weights(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-void separate_weight_gradients(Graph& graph, const std::vector<DimId>& dims) {
+void separate_weight_gradients(Graph& graph, const std::vector<DimId>& dims, std::span<const ValueId> also_needed) {
   const auto is_backward = [&](NodeId id) {
     return std::holds_alternative<LoopOp>(graph.node(id).op) && graph.node(id).part == Part::input_gradient;
   };
@@ -228,7 +228,7 @@ void separate_weight_gradients(Graph& graph, const std::vector<DimId>& dims) {
   for (const std::vector<NodeId>& nodes : around)
     for (const NodeId id : nodes)  // those in front leave more to W
       if (is_apart(id) || (is_backward(id) && reads_weights(graph, graph.node(id)))) WeightLoop(graph, id).run();
-  remove_dead(graph);
+  remove_dead(graph, also_needed);
 }
 
 }  // namespace mesh

@@ -179,6 +179,7 @@ class Checker {
   }
 
   /// The same rule of moments, which are nobody's stage; of those that lie at their turn's stage already, it holds not.
+  /// "" where there are no others.
   std::string instead_of_moments(const Rule& rule, const std::string& axis) const {
     bool found = false;
     std::set<std::string> turns;
@@ -187,9 +188,10 @@ class Checker {
       if (subject.kind != ValueKind::parameter ||
           !std::ranges::all_of(rule.dims, [&](DimId d) { return std::ranges::count(dims, d) > 0; }))
         continue;
-      found = true;
+      const auto is_of_turns = [&](DimId dim) { return layout_.pipeline.loop_over(dim).has_value(); };
+      found = found || std::ranges::none_of(dims, is_of_turns);
       for (const DimId dim : dims)
-        if (layout_.pipeline.loop_over(dim)) turns.insert(graph_.dim(dim).name);
+        if (is_of_turns(dim)) turns.insert(graph_.dim(dim).name);
     }
     if (!found) return "";
     return fmt::format("; gradients and moments may be split over `{}`, `optimizer {{ {} -> {}{}{} }}`", axis,

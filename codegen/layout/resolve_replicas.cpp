@@ -169,12 +169,15 @@ void check_replicas(const Graph& graph, const Layout& layout, DiagnosticSink& si
     sink.error("E0901", layout.accumulate_span, "micro-batches within replicas are not built yet")
         .label(replicas.span, "they train apart")
         .help("leave out `accumulate`: a batch of fewer samples and a larger `sync` take as little memory");
-  for (const Stored& stored : graph.stored)
-    if (stored.kind == StoredKind::state)
-      sink.error("E0426", stored.span, "each replica would have another `{}`", stored.path)
-          .here("a state that steps change")
-          .label(replicas.span, "the replicas train apart")
-          .help("replicas are of models without states; leave out `sync` to keep one");
+  for (const Node& node : graph.nodes) {
+    const auto* update = std::get_if<UpdateOp>(&node.op);
+    if (!update) continue;
+    const Stored& stored = graph.stored[update->stored.index];
+    sink.error("E0426", stored.span, "each replica would have another `{}`", stored.path)
+        .here("a state that steps change")
+        .label(replicas.span, "the replicas train apart")
+        .help("replicas are of models without states that change; leave out `sync` to keep one");
+  }
 }
 
 }  // namespace mesh

@@ -345,10 +345,11 @@ class StageSums {
 
 }  // namespace
 
-void recompute_stages(Graph& graph, const Layout& layout) {
-  if (!layout.pipeline.recomputes()) return;
-  if (const Stages stages(graph, layout); stages)
-    recompute_forward(graph, stages.body(), [&](const LoopOp& loop) { return stages.is_forward(loop); });
+std::vector<ValueId> recompute_stages(Graph& graph, const Layout& layout) {
+  if (!layout.pipeline.recomputes()) return {};
+  const Stages stages(graph, layout);
+  if (!stages) return {};
+  return recompute_forward(graph, stages.body(), [&](const LoopOp& loop) { return stages.is_forward(loop); });
 }
 
 void separate_stage_sums(Graph& graph, const Layout& layout) {

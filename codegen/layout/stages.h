@@ -105,8 +105,8 @@ class Stages {
 inline bool is_handed_on(const Placement& result) { return !result.at.empty() && !result.is_partial(); }
 
 /// Where the layout's schedule has R, what F would leave to the gradients is computed by R
-/// (gradient/recompute_forward.h).
-void recompute_stages(Graph&, const Layout&);
+/// (gradient/recompute_forward.h). Returns what F hands on for that.
+std::vector<ValueId> recompute_stages(Graph&, const Layout&);
 
 /// Sums over micro-batches whose terms are made at different stages are carried a stage each, and added in the end.
 void separate_stage_sums(Graph&, const Layout&);

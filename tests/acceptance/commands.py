@@ -495,6 +495,10 @@ def check_slurm(report, gpt):
         report.true("slurm: sh reads it", execute("sh", "-n", f"{folder}/job.sh", code=None).returncode == 0)
     uneven = execute(meshc(), "slurm", gpt, "--mesh", "data=4,model=2", "--nodes", "3", code=2).stderr
     report.true("slurm: nodes that do not divide the ranks", "8 ranks on 3 nodes" in uneven, uneven)
+    for time, signal, good in (("00:01:00", 120, False), ("00:03:59", 120, False), ("00:04:00", 120, True), ("5", 181, False), ("5", 180, True), ("5:30", 211, False),
+                               ("5:30", 210, True), ("01:00:00", 5000, False), ("1-0", 65535, True), ("0-2:1", 7141, False), ("0-2:1", 7140, True), ("0", 120, True)):
+        done = execute(meshc(), "slurm", gpt, "--time", time, "--signal", str(signal), code=0 if good else 2)
+        report.true(f"slurm: a job of {time} that is told {signal} seconds before its end runs for a while", good or "may be told to stop before its first step is done" in done.stderr, done.stderr)
     report.true("slurm: no second option", "has characters" in execute(meshc(), "slurm", gpt, "--partition", "all --exclusive", code=2).stderr)
 
 
@@ -568,11 +572,16 @@ def run(small):
         gpt, mlp = f"{TOP}/specs/gpt.mesh", f"{TOP}/specs/mlp.mesh"
         listed = set(re.findall(r"^  (\w+)  ", execute(meshc(), "--help").stdout.partition("\nCommands:\n")[2], re.M))
         report.true("--help lists the commands", listed == COMMANDS, sorted(listed ^ COMMANDS))
+        examples = set()
         for command in sorted(COMMANDS):
             text = execute(meshc(), command, "--help").stdout
+            examples |= {(spec, name) for spec, layouts in re.findall(r"^  meshc \w+ (\w+)\.mesh (?!\S*\.mesh).*?--layout (\S+)", text, re.M) for name in layouts.split(",")}
             report.true(f"{command} --help", "Usage" in text and "Examples" in text)
             report.true(f"{command} --help: letters alone", all(letter.isprintable() or letter == "\n" for letter in text))
             report.true(f"{command} --no-such-option", execute(meshc(), command, gpt, "--no-such-option", code=None).returncode == 2)
+        specs = {name: open(f"{TOP}/specs/{name}.mesh").read() for name in {spec for spec, _ in examples}}
+        missing = [(spec, name) for spec, name in examples if not re.search(rf"^layout {name} ", specs[spec], re.M)]
+        report.true("--help: the specs of examples have their layouts", len(examples) >= 4 and not missing, missing or examples)
         report.true("no command", execute(meshc(), code=None).returncode == 2)
         check_slurm(report, gpt)
         check_full_disk(report, gpt)
@@ -672,6 +681,19 @@ def run(small):
             for asked in (("1f1b",), ("--compare",)):
                 done = execute(meshc(), "schedule", *asked, "--stages", 2, "--microbatches", 2, "--cost", costs, code=None, timeout=60)
                 report.true(f"schedule {asked[0]}: costs {costs}", done.returncode == 2 and "it needs a cost above 0, and none that is beyond all numbers" in done.stderr, done.stderr)
+        spec = f"{TOP}/specs/tour/16_pipeline.mesh"
+        numbers = ("--stages", 2, "--microbatches", 2)
+        for asked, said in (((spec, "--layout", "turns", "--remat", "stage"), "a spec says its own: leave --remat out"), ((spec, "--layout", "turns", "--stages", 2), "a spec says its own: leave --stages out"),
+                            (("1f1b", *numbers, "--layout", "turns"), "that is of a spec: leave --layout out"), (("--compare", *numbers, "--set", "batch=4"), "that is of a spec: leave --set out"),
+                            (("1f1b", *numbers, "--communication"), "--communication requires --csv"), (("1f1b", *numbers, "--csv", "--json"), "--csv excludes --json"),
+                            (("--compare", *numbers, "--csv"), "--compare excludes --csv"), (("--compare", *numbers, "--svg", "never.svg"), "leave --svg and --trace out"),
+                            (("1f1b", *numbers, "--cost", "F=1,F=2"), "--cost F=2: F is given twice"), (("1f1b", *numbers, "--remat", "foo"), "--remat: foo not in {none,stage,except_last}")):
+            done = execute(meshc(), "schedule", *asked, code=None)
+            report.true(f"schedule refuses what it would not read: {' '.join(map(str, asked[-2:]))}", done.returncode == 2 and said in done.stderr and done.stdout == "", done.stderr)
+        sends = execute(meshc(), "schedule", spec, "--layout", "turns", "--csv", "--communication").stdout
+        report.true("schedule SPEC --csv --communication", "0SEND_F0" in sends and "SEND" not in execute(meshc(), "schedule", spec, "--layout", "turns", "--csv").stdout, sends)
+        done = execute(meshc(), "reshard", "--mesh", "a=2", "--shape", "x=4", "--from", "x -> a", "--to", "", "--type", "i32", code=2)
+        report.true("reshard --type of another name", "--type: i32 not in {f32,f64,bf16,f16}" in done.stderr, done.stderr)
         report.true("schedule --compare", len(json.loads(execute(meshc(), "schedule", "--compare", "--stages", 2, "--microbatches", 4, "--json").stdout)["schedules"]) == 9)
         with scratch() as folder:
             with open(f"{folder}/coupled.mesh", "w") as file:

@@ -133,6 +133,18 @@ TEST(Pipeline, stages_computed_again) {
     }
 }
 
+/// What F needs no more behind its turns goes from stage to stage all the same, where R begins with it.
+TEST(Pipeline, handed_on_for_what_is_computed_again) {
+  for (const int64_t stages : {1, 2, 4})
+    for (const char* layout : {"fill", "turns", "last", "chunks", "half", "vee"}) {
+      CompileRequest request = deep(layout, {{"pipe", stages}});
+      request.files = {HANDED_ON};
+      request.set = {{"layer", "8"}};
+      request.wanted = {"place", "grad(w)", "grad(table)", "grad(layer.gain)", "grad_norm"};
+      tests::expect_as_one_rank(request, fmt::format("{} of {}", layout, stages));
+    }
+}
+
 /// What they make of a turn stays at their stage: its ranks alone come there.
 TEST(Pipeline, loops_at_one_stage) {
   for (const int64_t stages : {1, 2, 3})

@@ -93,6 +93,17 @@ model Second { input x : real[a]; y = Twice(Twice(x)); output y }
 layout split on plane { a -> rows }"""
     yield Construct("`--model` chooses the first", pair, lambda v: {"y": 2 * v.x}, {"x": (4,)}, options=("--model", "First"))
     yield Construct("`--model` chooses the second", pair, lambda v: {"y": 4 * v.x}, {"x": (4,)}, options=("--model", "Second"))
+    yield Construct("indices that are computed beyond their dim", """
+dim batch = 16, kind = 4, wide = 6
+model Beyond {
+  input i : i32[batch]
+  param w : real[kind, wide] = normal(std: 1)
+  chosen = take[kind](w, index(kind)(i))
+  loss = sum[batch, wide](sin(chosen))
+  minimize loss with sgd(lr: 0.1)
+}
+layout split on plane { kind -> rows; wide -> columns }
+layout samples on plane { batch -> rows; kind -> columns }""", lambda v: beyond(v.i, v.w), {"i": ("i4", 16)}, {"w": (4, 6)}, layouts=("split", "samples"))
     yield Construct("a state in a loop, read and updated turn by turn", """
 dim a = 4, layer = 3
 model Moving {
@@ -106,6 +117,14 @@ model Moving {
   output h
 }
 layout split on plane { a -> rows * columns }""", lambda v: moving(v.x), {"x": (4,)}, fetch=("--steps", "3"))
+
+
+def beyond(i, w):
+    there = (i >= 0) & (i < len(w))
+    chosen = np.where(there[:, None], w[np.where(there, i, 0)], 0)
+    gradient = np.zeros_like(w)
+    np.add.at(gradient, i[there], np.cos(chosen[there]))
+    return {"chosen": chosen, "grad(w)": gradient}
 
 
 def moving(x):
