@@ -55,27 +55,27 @@ struct MadeBy {
 std::vector<Access> made_by(const Step& step) { return std::visit(MadeBy{}, step.what); }
 
 /// Numbers that stand side by side in memory.
-struct Stretch {
+struct CheckedNumbers {
   std::string first, count;
 };
 
-Stretch whole(EmitContext& context, const Access& access) {
+CheckedNumbers whole(EmitContext& context, const Access& access) {
   return {address(context, access), elements(context, access)};
 }
 
-std::string check(EmitContext& context, Span span, const std::string& name, const Stretch& numbers,
+std::string check(EmitContext& context, Span span, const std::string& name, const CheckedNumbers& numbers,
                   const std::string& turns = "") {
   return fmt::format("meshrt::check_finite(rank, {{{}, {}}}, {}, {}{});", context.site(span), string_literal(name),
                      numbers.first, numbers.count, turns.empty() ? "" : ", {" + turns + "}");
 }
 
 /// Of a turn's slot along a dim that others stand in front of: a stretch for each element of these.
-struct Stretches {
+struct CheckedSlot {
   std::string loop;  // over them; empty: there is one
-  Stretch each;
+  CheckedNumbers each;
 };
 
-Stretches stretches(EmitContext& context, Scope& scope, const Access& access) {
+CheckedSlot stretches(EmitContext& context, Scope& scope, const Access& access) {
   if (access.maps.empty()) return {"", whole(context, access)};
   const IndexMap& map = access.maps.front();  // the only one: a step takes turns of one loop
   const std::span<const LocalDim> dims = context.program.buffer(access.buffer).dims;
@@ -137,7 +137,7 @@ void check_made(EmitContext& context, CppWriter& out, Scope& scope, const Step& 
     std::string name = buffer.path.empty() ? buffer.name : buffer.path;
     if (name.ends_with(".stash") || name.ends_with("_stash")) name.resize(name.size() - 6);
     const Span span = step.spans.empty() ? buffer.span : step.spans.back();
-    const Stretches made = stretches(context, scope, access);
+    const CheckedSlot made = stretches(context, scope, access);
     const std::string line = turn.where + check(context, span, name, made.each, turns);
     if (!seen.insert(line).second) continue;
     if (made.loop.empty()) out.line(line);
