@@ -93,7 +93,7 @@ TYPED_TEST(NarrowProduct, OfProgramsIsWithinTheRoundingOfTheSum) {
   typename TestFixture::Both both(5);
   for_shapes(both, [&] {
     both.narrow.epilogue = {};
-    both.wants_sum = false;
+    both.wants_sum = both.wants_rounded = false;
     const auto expect = [&](const auto& narrow, const Product<float>& wide) {
       const std::vector<float> got = both.run(narrow, [](const auto& p) { multiply(p); });
       both.expect_sums(wide, got);
