@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include "codegen/program/buffer_names.h"
+
+#include <algorithm>
 
 namespace mesh {
 
