@@ -112,6 +112,8 @@ model Counted {
   metric total   = sum[batch](of)
   metric largest = max[batch](of)
   metric counted = sum[batch](i32(of % 1000) * 10007 + 1)
+  metric many    = sum[batch](i32(of % 1000) * 260000)
+  metric average = f64(sum[batch](i32(of % 1000) * 260000)) / f64(sum[batch](i32(of % 1000)))
   minimize loss with sgd(lr: 0.1)
 }
 mesh line { all: 2 }
@@ -120,7 +122,7 @@ layout default on line { batch -> all }
 
 
 def check_whole_numbers(report, folder, random):
-    """Metrics of whole numbers have all their digits, in f32 too."""
+    """Metrics of whole numbers have all their digits, in f32 too, and sums of a set more of them than those of a batch."""
     with open(f"{folder}/counted.mesh", "w") as file:
         file.write(COUNTED)
     of = random.integers(10**9, 10**11, 21)
@@ -129,7 +131,9 @@ def check_whole_numbers(report, folder, random):
     safetensors.write(f"{folder}/one.safetensors", {"w": np.ones((), np.float32)})
     done = execute(meshc(), "evaluate", "counted.mesh", "--params", "one.safetensors", "data.x.file=x.npy", "data.of.file=of.npy", "--json", cwd=folder)
     got = {name: number for name, number in json.loads(done.stdout)["metrics"].items() if name != "loss"}
-    expected = {"total": of.sum(), "largest": of.max(), "counted": (of % 1000 * 10007 + 1).sum()}
+    many = of % 1000 * 260000
+    report.true("a set has more than 32 bits, a batch has not", many.sum() >= 2**31 > max(many[at:at + 8].sum() for at in (0, 8, 16)))
+    expected = {"total": of.sum(), "largest": of.max(), "counted": (of % 1000 * 10007 + 1).sum(), "many": many.sum(), "average": 260000}
     report.true("metrics of whole numbers, with every digit", got == expected, (got, expected))
 
 
