@@ -282,6 +282,16 @@ TEST_F(ResumeTest, WhatHasChangedSinceIsTold) {
   for (const char* word : {"has changed", "data is"}) EXPECT_EQ(silent.out.find(word), std::string::npos) << silent.out;
 }
 
+TEST_F(ResumeTest, AnotherLearningRateIsTold) {
+  run(1, 1, "c", "train.steps=2 train.lr=0.5");
+  const Ran same = run(1, 1, "c", "train.steps=3 train.lr=0.5");
+  EXPECT_NE(same.out.find("goes on from c/step-2"), std::string::npos) << same.out << same.failure;
+  EXPECT_EQ(same.out.find("learning rate"), std::string::npos) << same.out;
+  const Ran other = run(1, 1, "c", "train.steps=4 train.lr=0.25");
+  EXPECT_NE(other.out.find("the learning rate, or the peak of its schedule, is 0.25 and was 0.5\n"), std::string::npos)
+      << other.out << other.failure;
+}
+
 TEST_F(ResumeTest, GoesOnAsIfNothingHadHappened) {
   const Ran whole = run(2, 2, "whole", "train.steps=20");
   EXPECT_EQ(whole.code, 0) << whole.failure;

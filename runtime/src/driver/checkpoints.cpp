@@ -66,7 +66,8 @@ Checkpoints::Checkpoints(Rank& rank, Program& program, const RunFile& run)
   stop_.emplace();
   writer_.emplace(rank, program.info(), program.tensors(),
                   CheckpointWriter::Options{folder_.path(), name, wanted.file_bytes.value, wanted.keep.value,
-                                            wanted.asynchronous.value, job_names(), data_text(run), data_files_});
+                                            wanted.asynchronous.value, rate_of(program.info(), run), job_names(),
+                                            data_text(run), data_files_});
 }
 
 // Takes the folder for this run, and finds what is to be gone on from in it.
