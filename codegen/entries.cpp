@@ -92,6 +92,18 @@ void keep_updates(Graph& graph) {
   keep_metrics(graph);
 }
 
+void draw_by_set(Graph& graph) {
+  if (!graph.sample_dim) return;
+  for (const Body& body : graph.bodies)
+    for (const NodeId id : body.nodes) {
+      auto* draw = std::get_if<RandomOp>(&graph.node(id).op);
+      if (draw == nullptr || !has(draw->counted, graph.sample_dim)) continue;
+      std::ranges::stable_partition(draw->counted, [&](DimId dim) { return dim == graph.sample_dim; });
+      draw->of_sample = 1;
+      for (const DimId dim : std::span(draw->counted).subspan(1)) draw->of_sample *= graph.dim(dim).size;
+    }
+}
+
 namespace {
 
 /// Where samples are taken together.
@@ -107,16 +119,15 @@ std::optional<Span> mixes_samples(const Graph& of) {
   return sums.coupled() ? std::optional(graph.node(sums.coupled()->node).span) : std::nullopt;
 }
 
-/// Where a value is made of the place that a sample has in its batch.
+/// Where a value is made of the place that a sample has in its batch. (Draws go by its place in the set.)
 std::optional<Span> counts_samples(const Graph& of) {
   Graph graph = of;
   remove_dead(graph);
   const std::vector<DimId> names = names_of_samples(graph, graph.sample_dim);
-  const auto is_name = [&](DimId dim) { return has(names, dim); };
   for (const Body& body : graph.bodies)
     for (const NodeId id : body.nodes) {
-      const Node& node = graph.node(id);
-      if (counts_along(graph, node, is_name)) return node.span;
+      const std::optional<DimId> along = positions_along(graph, graph.node(id));
+      if (along && has(names, *along)) return graph.node(id).span;
     }
   return {};
 }
@@ -147,6 +158,7 @@ void require_samples(Graph& graph, DiagnosticSink& sink) {
         .help("`meshc evaluate` gives metrics over all samples, `meshc fetch --evaluate` any value of one batch");
   }
   if (!good) return;
+  draw_by_set(graph);
   if (const std::optional<Span> counting = counts_samples(graph)) {
     sink.error("E0218", *counting, "the value of a sample depends on its place in its batch")
         .here("counts along `{}`", samples)

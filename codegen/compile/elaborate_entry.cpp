@@ -66,7 +66,7 @@ void elaborate_entry(Compilation& c) {
   switch (entry.purpose.kind) {
     case Purpose::Kind::train:
     case Purpose::Kind::generate: break;
-    case Purpose::Kind::evaluate: return keep_metrics(entry.graph);
+    case Purpose::Kind::evaluate: keep_metrics(entry.graph); return draw_by_set(entry.graph);
     case Purpose::Kind::begin: return keep_updates(entry.graph);
     case Purpose::Kind::values: keep_values(entry.graph); break;
   }

@@ -133,6 +133,9 @@ struct RandomOp {  // (turns of the loops around it, outermost first; turns of `
   Type element;
   std::vector<DimId> dims;
   std::vector<DimId> counted;  // their order counts the elements: `dims`, and those along which a loop takes parts
+  /// How many numbers a sample has. Not 0: the samples are counted first, by their places in the set of which each call
+  /// reads a batch; 0: by their places in the batch, as all else is.
+  int64_t of_sample = 0;
   bool operator==(const RandomOp&) const = default;
 };
 struct MapOp {

@@ -140,7 +140,7 @@ int Lowering::scalar(Pass& pass, ValueId value, const Names& names) {
 }
 
 Scalar::Random Lowering::random(const RandomOp& op, const Node& node, const Names& names) const {
-  Scalar::Random result{op.distribution, op.path, {}, {}};
+  Scalar::Random result{op.distribution, op.path, {}, {}, op.of_sample};
   std::vector<std::vector<Scalar::Random::Term>>& turns = result.turns;
   for (const ValueId turn : node.inputs) {
     turns.emplace_back();
