@@ -522,9 +522,13 @@ def check_tuning(report, folder):
     other = f"{folder}/other.table"
     with open(table) as file, open(other, "w") as to:
         to.write(re.sub(r"f32  thin +\w+", "f32  thin onednn", file.read()))
-    for given, words in ((other, f"{other}:4: `f32  thin onednn"), (f"{folder}/none.table", "which is not there or empty; `meshc doctor --tune"), ("here.table", "with its folder: `./here.table`")):
-        done = execute(meshc(), "doctor", code=None, env={"MESHRT_GEMM": given})
-        report.true(f"doctor: MESHRT_GEMM={os.path.basename(given)} is refused", done.returncode != 0 and words in done.stderr, done.stderr)
+    for variable, given, code, words in (
+            ("GEMM", other, 1, f"{other}:4: `f32  thin onednn"),
+            ("GEMM", f"{folder}/none.table", 2, "which is not there or empty; `meshc doctor --tune"),
+            ("GEMM", "here.table", 2, "it may be `own`, `openblas`, `onednn`, or a file that `meshc doctor --tune` has written, with its folder: `./here.table`"),
+            ("ISA_LEVEL", "sse2", 2, "MESHRT_ISA_LEVEL is `sse2`; it may be ")):
+        done = execute(meshc(), "doctor", code=code, env={f"MESHRT_{variable}": given})
+        report.true(f"doctor: MESHRT_{variable}={os.path.basename(given)} is refused", words in done.stderr, done.stderr)
 
 
 def check_read_files(report, folder):
