@@ -8,6 +8,7 @@
 #include "codegen/gradient/sample_sums.h"
 #include "codegen/graph/builder.h"
 #include "codegen/graph/dims.h"
+#include "codegen/graph/draws.h"
 #include "codegen/graph/op.h"
 #include "codegen/graph/rewrite.h"
 #include "codegen/graph/verify_graph.h"
@@ -90,18 +91,6 @@ void keep_values(Graph& graph) {
 void keep_updates(Graph& graph) {
   graph.metrics.clear();
   keep_metrics(graph);
-}
-
-void draw_by_set(Graph& graph) {
-  if (!graph.sample_dim) return;
-  for (const Body& body : graph.bodies)
-    for (const NodeId id : body.nodes) {
-      auto* draw = std::get_if<RandomOp>(&graph.node(id).op);
-      if (draw == nullptr || !has(draw->counted, graph.sample_dim)) continue;
-      std::ranges::stable_partition(draw->counted, [&](DimId dim) { return dim == graph.sample_dim; });
-      draw->of_sample = 1;
-      for (const DimId dim : std::span(draw->counted).subspan(1)) draw->of_sample *= graph.dim(dim).size;
-    }
 }
 
 namespace {

@@ -17,8 +17,6 @@ Graph completed(const Graph&);
 void keep_metrics(Graph&);
 void keep_values(Graph&);
 void keep_updates(Graph&);
-/// Of an entry that reads a set batch by batch: draws along the samples go by their places in the set.
-void draw_by_set(Graph&);
 /// E0218 unless every output has a value for each sample, made of that sample alone and not of its place in its batch.
 /// Also a model without an objective has samples here, along the first dim of its first input.
 void require_samples(Graph&, DiagnosticSink&);

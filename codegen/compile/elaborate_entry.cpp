@@ -2,6 +2,7 @@
 #include "codegen/compile/passes.h"
 #include "codegen/entries.h"
 #include "codegen/generation/causal.h"
+#include "codegen/graph/draws.h"
 #include "codegen/model_of_replica.h"
 
 namespace mesh {
