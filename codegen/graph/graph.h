@@ -108,8 +108,8 @@ struct StepOp {
 };  // () -> f64 scalar: number of this optimizer step, from 1
 /// A learning rate as a function of the step: see meshrt/rate.h.
 struct Schedule {
-  std::string name;                                    // constant | cosine | inverse_sqrt | linear
-  std::vector<std::pair<std::string, double>> values;  // rate or peak, warmup, hold, steps (0: train.steps), floor
+  std::string name;                                    // constant | cosine | inverse_sqrt | linear | step
+  std::vector<std::pair<std::string, double>> values;  // rate or peak, warmup, and what else its row says (rates.cpp)
   bool of_run = true;                                  // `train.lr` replaces its rate or peak
   double value(const std::string& key) const;          // 0 where it has none
   bool operator==(const Schedule&) const = default;
