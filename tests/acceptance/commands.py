@@ -560,6 +560,15 @@ def check_read_files(report, folder):
         file.write("dim row = 2\nmodel Plain {\n  input x : real[row]\n  y = x * 2 + 1\n}\n")
     said = execute(meshc(), "bench", f"{folder}/plain.mesh", "--steps", 3, timeout=120).stdout
     report.true("bench of what computes nothing", "where a step goes" in said and "nan" not in said and "lines of the spec" not in said, said)
+    np.save(f"{folder}/rows.npy", np.ones((4, 3), np.float32))
+    with open(f"{folder}/rows.mesh", "w") as file:
+        file.write("dim batch = 2, row = 3\nmodel Rows {\n  input x : real[batch, row]\n  param w : real[row] = ones\n  loss = mean[batch, row]((x * w) ^ 2)\n  minimize loss with sgd(lr: 0.1)\n}\n")
+    with open(f"{folder}/rows.yaml", "w") as file:
+        file.write("data: { x: {file: rows.npy} }\n")
+    done = execute(meshc(), "bench", f"{folder}/rows.mesh", "--set", "row=5", "--steps", 3, code=1)
+    report.true("bench: data of another size is told before the machine is measured", "does not fit `x`" in done.stderr and "measuring" not in done.stderr, done.stderr)
+    said = execute(meshc(), "bench", f"{folder}/rows.mesh", "--set", "row=5", "--steps", 3, "--random", timeout=120).stdout
+    report.true("bench --random: without it", "where a step goes" in said, said)
     odd = "poems, 1: it's.txt"
     with open(f"{folder}/{odd}", "w") as file:
         file.write("The quick brown fox jumps over the lazy dog.\n" * 200)
