@@ -248,8 +248,14 @@ void Checkpoints::end(const CheckpointWriter::Outcome& outcome) {
     tell(fmt::format("checkpoint of step {}: {}, {}, {:.1f} s", outcome.step, folder_.finished(outcome.step),
                      bytes_text(outcome.bytes), outcome.seconds));
   else
-    tell(fmt::format("the checkpoint of step {} is lost: {}; older ones stay, the run goes on", outcome.step,
-                     outcome.error));
+    tell(fmt::format("the checkpoint of step {} is lost: {}; {}, the run goes on", outcome.step, outcome.error,
+                     what_stays()));
+}
+
+// From what the same command would go on.
+std::string Checkpoints::what_stays() const {
+  const std::optional<int64_t> newest = folder_.latest();
+  return newest ? fmt::format("{} stays", folder_.finished(*newest)) : "there is none before it";
 }
 
 void Checkpoints::last(const Moment& moment, bool best) {
@@ -260,7 +266,7 @@ void Checkpoints::last(const Moment& moment, bool best) {
   begin(moment, best);
   finish();
   if (!last_error_.empty())
-    throw Failure(Cause::environment, fmt::format("the last checkpoint is lost: {}; older ones stay", last_error_));
+    throw Failure(Cause::environment, fmt::format("the last checkpoint is lost: {}; {}", last_error_, what_stays()));
 }
 
 }  // namespace meshrt
