@@ -11,6 +11,7 @@
 #include "codegen/gradient/sample_sums.h"
 #include "codegen/graph/builder.h"
 #include "codegen/graph/dims.h"
+#include "codegen/graph/draws.h"
 #include "codegen/graph/op.h"
 #include "codegen/graph/rewrite.h"
 #include "codegen/graph/same_values.h"
@@ -111,16 +112,15 @@ std::optional<Span> mixes_samples(const Graph& of) {
   return sums.coupled() ? std::optional(graph.node(sums.coupled()->node).span) : std::nullopt;
 }
 
-/// Where a value is made of the place that a sample has in its batch.
+/// Where a value is made of the place that a sample has in its batch. (Draws go by its place in the set.)
 std::optional<Span> counts_samples(const Graph& of) {
   Graph graph = of;
   remove_dead(graph);
   const std::vector<DimId> names = names_of_samples(graph, graph.sample_dim);
-  const auto is_name = [&](DimId dim) { return has(names, dim); };
   for (const Body& body : graph.bodies)
     for (const NodeId id : body.nodes) {
-      const Node& node = graph.node(id);
-      if (counts_along(graph, node, is_name)) return node.span;
+      const std::optional<DimId> along = positions_along(graph, graph.node(id));
+      if (along && has(names, *along)) return graph.node(id).span;
     }
   return {};
 }
@@ -158,6 +158,7 @@ void require_samples(Graph& graph, DiagnosticSink& sink) {
         .help("`meshc evaluate` gives metrics over all samples, `meshc fetch --evaluate` any value of one batch");
   }
   if (!good) return;
+  draw_by_set(graph);
   if (const std::optional<Span> counting = counts_samples(graph))
     return report_other_batch(sink, *counting, "its place in its batch", fmt::format("counts along `{}`", samples));
   const std::optional<Span> mixing = mixes_samples(graph);

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "codegen/commands/bench/report.h"
+#include "codegen/commands/bench/trial_input.h"
 #include "codegen/commands/command.h"
 #include "codegen/commands/compile_for_run.h"
 #include "codegen/commands/emission.h"
@@ -25,6 +26,7 @@ struct BenchOptions {
   OutputOptions output;
   SpecOptions spec;
   int64_t steps = 20;
+  bool random = false;
 };
 
 /// A description of this machine, by `meshc machine --measure`. Empty where the user ended it.
@@ -57,14 +59,17 @@ int bench(const BenchOptions& options) {
   const std::optional<Compiled> compiled = compile_for_run(session, options.spec);
   if (!compiled || !may_start(session, *compiled)) return exit_diagnostics;
   const ScratchFolder scratch;
+  // First of all: data that does not fit is told before the machine is measured and the program built.
+  const bool random_data = write_trial_input(session, options.spec, *compiled, options.steps, options.random, scratch);
   const bool measures = options.spec.machine.empty();
   const std::string machine =
       measures ? measured_machine(compiled->sharded().layout.mesh.ranks(), scratch) : options.spec.machine;
   if (machine.empty()) return exit_interrupted;
   std::optional<OnMachine> planned = planned_for(session, machine);
   if (!planned) throw std::logic_error("a spec that was compiled is not compiled again");
-  std::optional<Trial> trial = try_steps(session, options.spec, *compiled, options.steps, scratch);
+  std::optional<Trial> trial = try_steps(session, options.spec, *compiled, scratch);
   if (!trial) return exit_interrupted;
+  trial->random_data = random_data;
   std::vector<Advice> advice = advice_for(session, *planned, *trial, meshrt::allowed_cores());
   const Benched found{program_name(options.spec), std::move(*trial), std::move(*planned), measures, std::move(advice)};
   if (options.output.json) fmt::print("{}\n", bench_json(found).dump(2));
@@ -94,6 +99,7 @@ Command bench_command() {
         app.add_option("--steps", options->steps, "steps that are measured, after three to warm up (default 20)")
             ->type_name("N")
             ->check(CLI::Range(int64_t{1}, int64_t{100'000}));
+        app.add_flag("--random", options->random, "on random numbers, though a run file names data");
         options->output.declare(app, true);
         return [options] { return bench(*options); };
       }};

@@ -26,8 +26,10 @@ int run(const CkptOptions& options) {
                       : wanted == 1 ? "one path"
                                     : "two paths"));
   const Conversion& given = options.conversion;
-  if (options.action != "convert" && (!given.type.empty() || !given.names.empty() || given.parameters))
-    throw UsageError("--type, --names and --parameters belong to `meshc ckpt convert`");
+  if (options.action != "convert" && (!given.type.empty() || !given.names.empty() || given.parameters || given.mean))
+    throw UsageError("--type, --names, --parameters and --mean belong to `meshc ckpt convert`");
+  if (given.mean && options.paths.size() < 3)
+    throw UsageError("--mean takes two checkpoints or more, and what is written");
   if (options.action == "ls") return list_checkpoints(options.paths[0], options.json);
   if (options.action == "show") return show_checkpoint(options.paths[0], options.json);
   if (options.action == "verify") return verify_checkpoints(options.paths[0], options.json);
@@ -49,13 +51,14 @@ Command ckpt_command() {
       "verify PATH   reads every number and compares hashes; of a run's folder, all checkpoints\n"
       "diff A B      which tensors differ, and by how much; exit code 1 when any does\n"
       "convert A B   to a checkpoint B, or to one file B.safetensors; warns of numbers that become infinite or 0 in a\n"
-      "              smaller type; of several A, the parameters of all together\n\n"
+      "              smaller type; of several A, the parameters of all together, or their mean\n\n"
       "A PATH is a checkpoint, a run's folder of them (the latest is meant), a folder with a safetensors index, or a\n"
       "safetensors file.",
       {{"meshc ckpt ls out/ckpt", "what a run has written"},
        {"meshc ckpt show out/ckpt/step-500 --json", "tensors, types, shapes, files"},
        {"meshc ckpt diff out/ckpt/step-500 other/step-500", "what differs"},
-       {"meshc ckpt convert out/ckpt gpt.safetensors --parameters --type bf16", "weights alone, half the size"}},
+       {"meshc ckpt convert out/ckpt gpt.safetensors --parameters --type bf16", "weights alone, half the size"},
+       {"meshc ckpt convert out/ckpt/step-{400,450,500} mean.safetensors --mean", "the mean of the last three"}},
       [](CLI::App& app) -> std::function<int()> {
         auto options = std::make_shared<CkptOptions>();
         app.add_option("action", options->action)
@@ -71,6 +74,8 @@ Command ckpt_command() {
                        "convert: a YAML map `ours: theirs`; what A calls as on its left, B calls as on its right")
             ->type_name("FILE");
         app.add_flag("--parameters", options->conversion.parameters, "convert: leave the optimizer's tensors out");
+        app.add_flag("--mean", options->conversion.mean,
+                     "convert: of several A of one model, the mean of each parameter and state; without the optimizer");
         app.add_flag("--json", options->json, "print one JSON object");
         return [options] { return run(*options); };
       }};

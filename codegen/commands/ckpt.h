@@ -1,9 +1,12 @@
 // ckpt.h: the actions of `meshc ckpt`. Each prints to stdout and returns the exit code.
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "meshrt/checkpoint.h"
 #include "meshrt/safetensors.h"
 
 namespace mesh {
@@ -20,8 +23,14 @@ struct Conversion {
   std::string type;               // of all floats; empty: as they are
   std::string names;              // file that says what the tensors are called there
   bool parameters = false;        // without the optimizer
+  bool mean = false;              // of several: the mean of each tensor, in place of all together
 };
 int convert_checkpoint(const Conversion& conversion, bool json);
+
+/// Failure unless both have the same parameters and states, of the same shapes.
+void require_alike(const meshrt::SavedTensors& first, std::span<const meshrt::SavedTensors> others);
+/// Of a tensor of floats that all have; summed in f64.
+std::vector<std::byte> mean_of(const meshrt::NamedArray& first, std::span<const meshrt::SavedTensors> others);
 
 /// "f32[3, 4]"
 std::string shape_text(meshrt::Type type, const std::vector<int64_t>& shape);

@@ -107,7 +107,12 @@ int compare_checkpoints(const std::string& first, const std::string& second, boo
 
 int convert_checkpoint(const Conversion& conversion, bool json) {
   namespace fs = std::filesystem;
-  const SavedTensors saved = SavedTensors::open(conversion.from);
+  // What is no float, as a count of steps, is that of the last one.
+  const auto of_mean = std::span(conversion.from).first(conversion.mean ? conversion.from.size() - 1 : 0);
+  const SavedTensors saved = SavedTensors::open(std::span(conversion.from).subspan(of_mean.size()));
+  std::vector<SavedTensors> others;
+  for (const std::string& path : of_mean) others.push_back(SavedTensors::open(path));
+  require_alike(saved, others);
   const meshrt::RenameMap names =
       conversion.names.empty() ? meshrt::RenameMap() : meshrt::RenameMap::read(conversion.names);
   check_names(names, saved);
@@ -119,7 +124,8 @@ int convert_checkpoint(const Conversion& conversion, bool json) {
   std::vector<std::string> optimizer;
   int64_t infinite = 0, zero = 0;
   for (NamedArray tensor : saved.tensors()) {
-    if (saved.of_optimizer(tensor.name) && conversion.parameters) continue;
+    if (saved.of_optimizer(tensor.name) && (conversion.parameters || conversion.mean)) continue;
+    if (conversion.mean && is_float(tensor.type)) tensor.data = converted.emplace_back(mean_of(tensor, others));
     const Type to = type && is_float(tensor.type) ? type_in(*type, saved.of_optimizer(tensor.name)) : tensor.type;
     if (tensor.type != to) {
       const NamedArray before = tensor;

@@ -61,7 +61,8 @@ class TextOutput {
   int64_t bytes_ = 0;
 };
 
-/// Tokens to text. An end marker is no text: it closes a document, behind which a line ends.
+/// Tokens to text. An end marker is no text: it closes a document, behind which a line ends. So does the end of a
+/// document that the file itself knows.
 class Decoder {
  public:
   Decoder(const meshrt::Tokenizer* tokenizer, std::optional<int32_t> end, TextOutput& out)
@@ -72,12 +73,16 @@ class Decoder {
       const auto end = end_ ? std::ranges::find(tokens, *end_) : tokens.end();
       const auto count = static_cast<size_t>(end - tokens.begin());
       text(tokens.first(count));
+      ended_ = ended_ && count == 0;
       if (end == tokens.end()) return;
-      close();
-      out_.write("\n");
-      ++documents;
       tokens = tokens.subspan(count + 1);
+      end_line();
     }
+  }
+  /// The document ends here, with an end marker or without.
+  void end_document() {
+    if (!ended_) end_line();
+    ended_ = false;
   }
   /// Behind the last token of a file.
   void close() {
@@ -88,6 +93,12 @@ class Decoder {
   int64_t documents = 0;
 
  private:
+  void end_line() {
+    close();
+    out_.write("\n");
+    ++documents;
+    ended_ = true;
+  }
   void text(std::span<const int32_t> tokens) {
     // A piece's text depends on those before it: a document is decoded at once.
     if (tokenizer_ != nullptr) {
@@ -103,6 +114,7 @@ class Decoder {
   std::optional<int32_t> end_;
   TextOutput& out_;
   std::vector<int32_t> open_;  // of the present document, with a tokenizer
+  bool ended_ = false;         // by the last token
 };
 
 std::string no_token(const DataOptions& options, const std::string& path, int64_t at, int32_t token, int64_t bound) {
@@ -133,8 +145,11 @@ int decode_data(const DataOptions& options) {
   constexpr int64_t block = 1 << 20;
   std::vector<int32_t> tokens;
   for (size_t i = 0; i < files.size(); ++i) {
-    for (int64_t begin = 0; begin < files[i].elements(); begin += block) {
-      tokens.resize(static_cast<size_t>(std::min(block, files[i].elements() - begin)));
+    const std::vector<int64_t> ends = document_ends(files[i]);
+    auto next = ends.begin();
+    for (int64_t begin = 0; begin < files[i].elements(); begin += static_cast<int64_t>(tokens.size())) {
+      const int64_t stop = next != ends.end() ? *next : files[i].elements();
+      tokens.resize(static_cast<size_t>(std::min(block, stop - begin)));
       files[i].read(begin, static_cast<int64_t>(tokens.size()), Type::i32, INT32_MAX, "a token file", tokens.data());
       for (size_t k = 0; k < tokens.size(); ++k)
         if (tokens[k] >= bound && tokens[k] != end)
@@ -142,6 +157,9 @@ int decode_data(const DataOptions& options) {
                         no_token(options, options.files[i], begin + static_cast<int64_t>(k), tokens[k], bound));
       decoder.add(tokens);
       count += static_cast<int64_t>(tokens.size());
+      if (next == ends.end() || begin + static_cast<int64_t>(tokens.size()) < *next) continue;
+      decoder.end_document();
+      ++next;
     }
     decoder.close();
   }
@@ -155,7 +173,7 @@ int decode_data(const DataOptions& options) {
                                               {"bytes", out.bytes()}}
                            .dump(2));
   else
-    fmt::print("wrote {}: {} bytes of {} tokens, {} end marker{}\n", options.out, meshrt::grouped(out.bytes()),
+    fmt::print("wrote {}: {} bytes of {} tokens, {} document{}\n", options.out, meshrt::grouped(out.bytes()),
                meshrt::grouped(count), meshrt::grouped(decoder.documents), decoder.documents == 1 ? "" : "s");
   return exit_ok;
 }

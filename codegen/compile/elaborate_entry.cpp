@@ -2,6 +2,8 @@
 #include "codegen/compile/passes.h"
 #include "codegen/entries.h"
 #include "codegen/generation/causal.h"
+#include "codegen/generation/write_out_windows.h"
+#include "codegen/graph/draws.h"
 #include "codegen/model_of_replica.h"
 
 namespace mesh {
@@ -18,18 +20,21 @@ std::optional<Graph> elaborated(const Compilation& c, const std::vector<std::str
 /// A spec that says `generate` is one that can: as it is outside of training.
 void check_generation(Compilation& c) {
   DiagnosticSink heard;  // what else is wrong, the training step has said
-  const std::optional<Graph> graph = elaborated(c, {}, {Purpose::Kind::generate}, heard);
-  if (graph && graph->generation) prove_causal(*graph, c.sink);
+  std::optional<Graph> graph = elaborated(c, {}, {Purpose::Kind::generate}, heard);
+  if (!graph || !graph->generation) return;
+  write_out_windows(*graph);
+  prove_causal(*graph, c.sink);
 }
 
 /// The first of the entries that generate, which makes them all; E0511 where the spec does not say what it generates.
 void begin_generation(Compilation& c) {
-  const Graph& graph = c.entry.graph;
+  Graph graph = c.entry.graph;
   if (!graph.generation) {
     c.sink.error("E0511", Span{}, fmt::format("model `{}` does not say what it generates", graph.model))
         .help("a line of the model says it: `generate token along seq from logits`");
     return;
   }
+  write_out_windows(graph);
   prove_causal(graph, c.sink);
   if (!c.layout) choose_layout(c);  // its rules are of the model as it is written
   if (c.sink.has_errors()) return;
@@ -66,7 +71,7 @@ void elaborate_entry(Compilation& c) {
   switch (entry.purpose.kind) {
     case Purpose::Kind::train:
     case Purpose::Kind::generate: break;
-    case Purpose::Kind::evaluate: return keep_metrics(entry.graph);
+    case Purpose::Kind::evaluate: keep_metrics(entry.graph); return draw_by_set(entry.graph);
     case Purpose::Kind::begin: return keep_updates(entry.graph);
     case Purpose::Kind::values: keep_values(entry.graph); break;
   }

@@ -52,26 +52,11 @@ bool edge_fits(Elaboration& e, ValueId value, const Change& change) {
   return false;
 }
 
-/// The neighbour at a distance; one further away than the dim is long is that at an equal distance, or the edge's.
-ValueId shifted(Elaboration& e, ValueId value, DimId dim, int64_t distance, const Edge& edge) {
-  const int64_t size = e.size(dim);
-  if (edge.kind == Edge::Kind::wrap) distance %= size;
-  if (edge.kind == Edge::Kind::clamp) distance = std::clamp(distance, 1 - size, size - 1);
-  if (distance == 0) return value;
-  if (std::abs(distance) >= size) {
-    const ValueType type = e.type(value);
-    const ValueId beyond = e.build.literal(edge.value, type.element);
-    e.graph.value(beyond).type.index_of = type.index_of;
-    return e.build.broadcast(beyond, type.dims);
-  }
-  return e.build.value(ShiftOp{dim, distance, edge}, {value});
-}
-
 /// Any change but a rename.
 ValueId changed(Elaboration& e, ValueId value, const Change& change) {
   e.build.span = change.span;
   if (change.index) return e.build.value(TakeOp{change.from[0]}, {value, change.index});
-  if (change.distance != 0) return shifted(e, value, change.from[0], change.distance, edge_of(e, change));
+  if (change.distance != 0) return e.build.neighbour(value, change.from[0], change.distance, edge_of(e, change));
   if (change.part) {
     if (change.from == change.to) return value;  // all of it
     const DimId to = change.to.empty() ? DimId{} : change.to[0];
@@ -184,7 +169,7 @@ class AtOnce {
     if (!term_.is_masked() || !contains_all(e_.type(term_.keep).dims, change.from)) return true;
     // A number beyond the ends is there.
     const bool number = change.distance != 0 && edge_of(e_, change).kind == Edge::Kind::value;
-    term_.keep = number ? shifted(e_, term_.keep, change.from[0], change.distance, Edge{Edge::Kind::value, 1})
+    term_.keep = number ? e_.build.neighbour(term_.keep, change.from[0], change.distance, Edge{Edge::Kind::value, 1})
                         : changed(e_, term_.keep, change);
     return true;
   }

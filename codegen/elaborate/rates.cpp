@@ -1,6 +1,7 @@
 #include "codegen/elaborate/rates.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "codegen/elaborate/expressions.h"
 #include "codegen/elaborate/functions.h"
@@ -34,6 +35,10 @@ const std::vector<Row>& schedules() {
       {"linear",
        {{"peak", {}}, {"warmup", 0}, {"steps", 0}, {"floor", 0}},
        "`linear(peak: 3e-4, warmup: 100)`; without `steps:` it ends with the run's `train.steps`"},
+      {"step",
+       {{"peak", {}}, {"every", {}}, {"factor", 0.1}, {"times", 0}, {"warmup", 0}},
+       "`step(peak: 0.1, every: 3000, factor: 0.1)` falls to a tenth after each 3000 steps, with `times: 1` after the "
+       "first 3000 alone"},
   };
   return rows;
 }
@@ -91,6 +96,16 @@ bool makes_sense(Elaboration& e, Schedule& schedule, const Row& row, Span span) 
     const double warmup = value_of(schedule, "warmup"), steps = value_of(schedule, "steps");
     if (steps == 0 || warmup < steps) return true;
     e.error("E0503", span, "`{}` warms up for {} of its {} steps", schedule.name, warmup, steps);
+    return false;
+  }
+  if (schedule.name == "step") {
+    const auto whole = [&](const char* name, double least) {
+      const double value = value_of(schedule, name);
+      return value >= least && value == std::floor(value);
+    };
+    if (whole("every", 1) && whole("times", 0)) return true;
+    e.error("E0503", span, "`every:` and `times:` of `step` count steps: `every:` is a whole number from 1")
+        .help(row.example);
     return false;
   }
   if (schedule.name != "inverse_sqrt") return true;

@@ -45,6 +45,10 @@ std::string rate_text(const Schedule& schedule) {
     return fmt::format("meshrt::held_inverse_sqrt({}, {}, step.step)", chosen("peak"), hold);
   if (schedule.name == "inverse_sqrt")
     return fmt::format("meshrt::inverse_sqrt({}, {}, step.step)", chosen("peak"), warmup);
+  if (schedule.name == "step")
+    return fmt::format("meshrt::stepped({}, {}, {}, {}, {}, step.step)", chosen("peak"), warmup,
+                       number_text(schedule.value("every")), number_text(schedule.value("factor")),
+                       number_text(schedule.value("times")));
   const double of_spec = schedule.value("steps");
   const std::string steps = of_spec > 0 ? number_text(of_spec) : "static_cast<double>(step.steps)";
   if (schedule.name != "cosine" && schedule.name != "linear") internal_error("there is no schedule " + schedule.name);

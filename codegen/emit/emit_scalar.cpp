@@ -284,11 +284,13 @@ std::string ScalarEmitter::draw(const Scalar::Random& random, Type type, Prelude
       turn += (turn.empty() ? "" : " + ") + (times == 1 ? "" : fmt::format("{} * ", times)) + context_.names.turn(loop);
     key += ".at(" + turn + ")";
   }
+  if (random.of_sample > 0) key += fmt::format(", step, {}", random.of_sample);
   const std::string* known = scope_.constant(key);
   std::string name = known != nullptr ? *known : "";
   if (name.empty()) {
     name = scope_.fresh(identifier(random.path.substr(random.path.rfind('.') + 1) + "_key"), true);
-    preludes[0].push_back("const meshrt::RandomKey " + name + " = " + key + ";");
+    preludes[0].push_back(random.of_sample > 0 ? "const meshrt::SampleKey " + name + "(" + key + ");"
+                                               : "const meshrt::RandomKey " + name + " = " + key + ";");
     scope_.remember_constant(key, name, random.turns.empty());
   }
   std::vector<std::pair<std::string, std::string>> indices;

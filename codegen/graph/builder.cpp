@@ -1,6 +1,7 @@
 #include "codegen/graph/builder.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <stdexcept>
 
 #include "codegen/graph/op.h"
@@ -141,5 +142,18 @@ ValueId GraphBuilder::rename(ValueId of, const std::vector<DimId>& from, const s
 }
 
 ValueId GraphBuilder::position(DimId dim) { return value(PositionOp{dim}, {}); }
+
+// One further away than the dim is long is that at an equal distance, or the edge's.
+ValueId GraphBuilder::neighbour(ValueId of, DimId dim, int64_t distance, const Edge& edge) {
+  const int64_t size = graph.dim(dim).size;
+  if (edge.kind == Edge::Kind::wrap) distance %= size;
+  if (edge.kind == Edge::Kind::clamp) distance = std::clamp(distance, 1 - size, size - 1);
+  if (distance == 0) return of;
+  if (std::abs(distance) < size) return value(ShiftOp{dim, distance, edge}, {of});
+  const ValueType type = graph.type(of);
+  const ValueId beyond = literal(edge.value, type.element);
+  graph.value(beyond).type.index_of = type.index_of;
+  return broadcast(beyond, type.dims);
+}
 
 }  // namespace mesh

@@ -53,6 +53,8 @@ class GraphBuilder {
   ValueId rename(ValueId, DimId from, DimId to);
   ValueId rename(ValueId, const std::vector<DimId>& from, const std::vector<DimId>& to);  // all at once
   ValueId position(DimId);
+  /// Of each element that at a distance along a dim; where there is none, what the edge says.
+  ValueId neighbour(ValueId, DimId, int64_t distance, const Edge&);
   // a op b, a literal being of the other's type
   ValueId add(ValueId a, ValueId b) { return map(MapFunction::add, {a, b}); }
   ValueId subtract(ValueId a, ValueId b) { return map(MapFunction::subtract, {a, b}); }

@@ -108,8 +108,8 @@ struct StepOp {
 };  // () -> f64 scalar: number of this optimizer step, from 1
 /// A learning rate as a function of the step: see meshrt/rate.h.
 struct Schedule {
-  std::string name;                                    // constant | cosine | inverse_sqrt | linear
-  std::vector<std::pair<std::string, double>> values;  // rate or peak, warmup, hold, steps (0: train.steps), floor
+  std::string name;                                    // constant | cosine | inverse_sqrt | linear | step
+  std::vector<std::pair<std::string, double>> values;  // rate or peak, warmup, and what else its row says (rates.cpp)
   bool of_run = true;                                  // `train.lr` replaces its rate or peak
   double value(const std::string& key) const;          // 0 where it has none
   bool operator==(const Schedule&) const = default;
@@ -133,6 +133,9 @@ struct RandomOp {  // (turns of the loops around it, outermost first; turns of `
   Type element;
   std::vector<DimId> dims;
   std::vector<DimId> counted;  // their order counts the elements: `dims`, and those along which a loop takes parts
+  /// How many numbers a sample has. Not 0: the samples are counted first, by their places in the set of which each call
+  /// reads a batch; 0: by their places in the batch, as all else is.
+  int64_t of_sample = 0;
   bool operator==(const RandomOp&) const = default;
 };
 struct MapOp {

@@ -190,6 +190,10 @@ struct OpKind {
   Said<std::string (*)(const Graph&, const DefinedOp&)> text;
   /// Into steps (program/lowering.h).
   Said<void (*)(Lowering&, const Node&)> lower;
+  /// The same by neighbours along the dims that `is_sequence` says. Empty: it works otherwise along them, or along
+  /// none. Null: always.
+  Said<std::vector<ValueId> (*)(GraphBuilder&, const Node&, const std::function<bool(DimId)>& is_sequence)>
+      by_neighbours;
 };
 
 const OpDefinition& definition(const Op&);

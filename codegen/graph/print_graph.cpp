@@ -146,7 +146,8 @@ std::string op_text(const Graph& graph, const Op& op) {
           [&](const PositionOp& o) { return of({o.dim}); },
           [&](const RateOp& o) { return "rate " + to_string(o); },
           [&](const RandomOp& o) {
-            return fmt::format("random_{} {}[{}]", name_of(o.distribution), o.path, dims_text(graph, o.dims));
+            const char* const by = o.of_sample > 0 ? " by set" : "";
+            return fmt::format("random_{} {}[{}]{}", name_of(o.distribution), o.path, dims_text(graph, o.dims), by);
           },
           [&](const MapOp& o) { return std::string(info(o.function).name); },
           [&](const BroadcastOp& o) { return of(o.dims); },

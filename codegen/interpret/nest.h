@@ -9,6 +9,7 @@
 #include "codegen/interpret/binding.h"
 #include "codegen/interpret/bound.h"
 #include "codegen/interpret/functions.h"
+#include "meshrt/sample_key.h"
 
 namespace mesh {
 
@@ -72,6 +73,7 @@ class BoundPass {
     std::vector<std::pair<uint32_t, int64_t>> turns = {};  // the same of loops that count elements
     int64_t begin = 0, row_begin = 0;                      // random: element of local 0 in this run, and in this row
     meshrt::RandomKey key{0, ""};
+    std::optional<meshrt::SampleKey> samples = {};  // random: where numbers go by samples' places in the set
     ChunkDraw draw = nullptr;
     const RateOp* rate_of = nullptr;
     int row = -1;

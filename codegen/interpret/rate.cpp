@@ -19,6 +19,9 @@ double factor_at(const Schedule& schedule, const meshrt::StepInput& input) {
   if (schedule.name == "inverse_sqrt")
     return hold > 0 ? meshrt::held_inverse_sqrt(top("peak"), hold, input.step)
                     : meshrt::inverse_sqrt(top("peak"), warmup, input.step);
+  if (schedule.name == "step")
+    return meshrt::stepped(top("peak"), warmup, schedule.value("every"), schedule.value("factor"),
+                           schedule.value("times"), input.step);
   internal_error("the interpreter has no rate schedule `" + schedule.name + "`");
 }
 

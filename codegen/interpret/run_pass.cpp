@@ -37,6 +37,8 @@ void BoundPass::begin_draw(Instruction& instruction) {
     for (const auto& [loop, times] : terms) turn += times * binding_.turns[loop.index];
     instruction.key = instruction.key.at(static_cast<uint64_t>(turn));
   }
+  if (const int64_t each = instruction.random->of_sample; each > 0)
+    instruction.samples.emplace(instruction.key, binding_.input, each);
 }
 
 // The cursor at the beginning of a row, or nowhere where the row is missing.
@@ -116,11 +118,14 @@ void BoundPass::evaluate(Instruction& instruction, int64_t first, int64_t count)
       for (const Instruction::Along& along : instruction.steps)
         if (static_cast<size_t>(along.dim) == outer_ + extents_.size() - 1) last = &along;
       const int64_t at = instruction.row_begin, step = last == nullptr ? 0 : last->apart;
-      if (last == nullptr || last->places.empty())
+      const bool dealt = last != nullptr && !last->places.empty();
+      if (!dealt && !instruction.samples)
         return instruction.draw(instruction.key, at + first * step, step, instruction.result, count);
-      for (int64_t i = 0; i < count; ++i)
-        instruction.draw(instruction.key, at + last->elements(first + i), step,
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t index = at + (dealt ? last->elements(first + i) : (first + i) * step);
+        instruction.draw(instruction.key, instruction.samples ? instruction.samples->place(index) : index, step,
                          instruction.result + i * bytes_of(instruction.type), 1);
+      }
       return;
     }
     case Kind::row:

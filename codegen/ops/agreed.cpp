@@ -54,6 +54,7 @@ constinit const OpKind kind{
         },
     .text = text,
     .lower = lower_agreed,
+    .by_neighbours = nullptr,
 };
 
 }  // namespace

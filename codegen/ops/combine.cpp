@@ -343,16 +343,19 @@ constinit const OpKind combine_kind{
     .definition = definition_called("combine", combine_types, combine_gradient, combine_order),
     .text = [](const Graph& graph, const DefinedOp& op) { return text_of("combine", graph, op); },
     .lower = lower_combine,
+    .by_neighbours = nullptr,
 };
 constinit const OpKind d_table_kind{
     .definition = definition_called("combine_d_table", d_table_types, nullptr, d_table_order, false),
     .text = [](const Graph& graph, const DefinedOp& op) { return text_of("combine_d_table", graph, op); },
     .lower = lower_d_table,
+    .by_neighbours = nullptr,
 };
 constinit const OpKind d_weight_kind{
     .definition = definition_called("combine_d_weight", d_weight_types, nullptr, d_weight_order),
     .text = [](const Graph& graph, const DefinedOp& op) { return text_of("combine_d_weight", graph, op); },
     .lower = lower_d_weight,
+    .by_neighbours = nullptr,
 };
 
 }  // namespace

@@ -121,6 +121,25 @@ ops::Horizons conv_causality(const Graph& graph, const Node& node, std::span<con
   return {all};
 }
 
+/// y[t] = sum over k of x[t + k * dilation - before] * w[k]
+std::vector<ValueId> conv_by_neighbours(GraphBuilder& build, const Node& node,
+                                        const std::function<bool(DimId)>& is_sequence) {
+  constexpr int64_t most = 64;  // neighbours, each a value of its own
+  const Conv conv = Conv::of(node);
+  const WindowedDim& window = conv.windows.front();
+  const auto size = [&](DimId dim) { return build.graph.dim(dim).size; };
+  if (conv.makes != ConvTensor::y || conv.windows.size() > 1 || !is_sequence(window.wide)) return {};
+  if (window.stride != 1 || size(window.wide) != size(window.narrow) || window.size > most) return {};
+  const ConvDims dims = logical_dims(build.graph, node);
+  const ValueId x = build.computed(node.inputs[0]), w = build.computed(node.inputs[1]);
+  std::vector<ValueId> neighbours;
+  for (int64_t k = 0; k < window.size; ++k)
+    neighbours.push_back(build.neighbour(x, window.wide, k * window.dilation - window.before, Edge{}));
+  const ValueId all = build.value(ConcatOp{std::vector<DimId>(neighbours.size()), window.kernel}, neighbours);
+  const ValueId y = build.dot(all, w, chained({kernel_dims(conv.windows), dims.in(conv.windows)}));
+  return {build.in_order(build.rename(y, window.wide, window.narrow), conv.result)};
+}
+
 /// Channels last, as the kernel works.
 Dims conv_order(const MemoryOrders& orders, const Node& node, size_t) {
   const Conv conv = Conv::of(node);
@@ -195,6 +214,7 @@ constinit const OpKind conv_kind{
         },
     .text = conv_text,
     .lower = lower_conv,
+    .by_neighbours = conv_by_neighbours,
 };
 
 }  // namespace

@@ -143,6 +143,7 @@ constinit const OpKind pool_kind{
         },
     .text = pool_text,
     .lower = lower_pool,
+    .by_neighbours = nullptr,
 };
 
 }  // namespace

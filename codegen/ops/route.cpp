@@ -198,6 +198,7 @@ constinit const OpKind route_kind{
         },
     .text = route_text<DefinedOp>,
     .lower = lower_route,
+    .by_neighbours = nullptr,
 };
 
 }  // namespace

@@ -328,6 +328,7 @@ constinit const OpKind sort_kind{
         },
     .text = sort_text<DefinedOp>,
     .lower = lower_sort,
+    .by_neighbours = nullptr,
 };
 
 constinit const OpKind place_kind{
@@ -354,6 +355,7 @@ constinit const OpKind place_kind{
         },
     .text = place_text<DefinedOp>,
     .lower = lower_place,
+    .by_neighbours = nullptr,
 };
 
 }  // namespace

@@ -126,7 +126,9 @@ void EntryLowering::add_outputs(EntryPoint& made) {
 
 BufferId EntryLowering::carry(EntryPoint& made, ValueId value, Reduce reduce) {
   const BufferId total = call_.new_buffer(value, BufferKind::result);
-  if (program_.buffer(total).type == Type::f32) program_.buffer(total).type = Type::f64;  // of many batches
+  Type& type = program_.buffer(total).type;  // wide enough for many batches
+  if (type == Type::f32) type = Type::f64;
+  if (type == Type::i32 && reduce == Reduce::sum) type = Type::i64;
   made.carried.push_back({total, reduce});
   return total;
 }

@@ -64,6 +64,11 @@ int Lowering::load(Pass& pass, const Access& access, const Names& names) {
   return push(pass, {Scalar::Load{std::move(named)}, type});
 }
 
+/// The value at the nest's indices in the type of its memory, which is wider for sums over many batches.
+int Lowering::as_held(Pass& pass, ValueId value, const Names& names) {
+  return memory_[value.index] ? load(pass, *memory_[value.index], names) : scalar(pass, value, names);
+}
+
 /// The value at the nest's indices, as an entry of the pass.
 int Lowering::scalar(Pass& pass, ValueId value, const Names& names) {
   const Type type = graph_.type(value).element;
@@ -99,7 +104,7 @@ int Lowering::scalar(Pass& pass, ValueId value, const Names& names) {
     int operator()(const ShiftOp&) const { return loaded(to.shifted(node)); }
     int operator()(const PadOp&) const { return loaded(to.padded(node)); }
     int operator()(const MapOp& op) const {
-      if (is_cast(op.function)) return to.convert(pass, operand(), type);
+      if (is_cast(op.function)) return to.convert(pass, to.as_held(pass, node.inputs[0], names), type);
       const bool chooses = op.function == MapFunction::where;
       const auto worked_in = [&](Type of) { return chooses ? of : computed_in(of); };
       std::vector<int> operands;
@@ -135,7 +140,7 @@ int Lowering::scalar(Pass& pass, ValueId value, const Names& names) {
 }
 
 Scalar::Random Lowering::random(const RandomOp& op, const Node& node, const Names& names) const {
-  Scalar::Random result{op.distribution, op.path, {}, {}};
+  Scalar::Random result{op.distribution, op.path, {}, {}, op.of_sample};
   std::vector<std::vector<Scalar::Random::Term>>& turns = result.turns;
   for (const ValueId turn : node.inputs) {
     turns.emplace_back();

@@ -107,6 +107,7 @@ class Lowering {
   void find_named_readers();
 
   // lower_nest.cpp
+  int as_held(Pass&, ValueId, const Names&);
   int scalar(Pass&, ValueId, const Names&);
   Scalar::Random random(const RandomOp&, const Node&, const Names&) const;
   int apply(Pass&, MapFunction, std::vector<int> operands, Type);

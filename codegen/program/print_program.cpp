@@ -194,7 +194,8 @@ class Printer {
       std::string operator()(const Scalar::Random& random) const {
         std::vector<DimId> dims;
         for (const auto& counted : random.dims) dims.push_back(counted.dim);
-        return fmt::format("{}({}[{}])", name_of(random.distribution), random.path, in.names(dims));
+        return fmt::format("{}({}[{}]{})", name_of(random.distribution), random.path, in.names(dims),
+                           random.of_sample > 0 ? " by set" : "");
       }
       std::string operator()(const Scalar::Apply&) const { return ""; }
       std::string operator()(const Scalar::Row& row) const { return fmt::format("row{}", row.row); }

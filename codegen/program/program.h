@@ -133,6 +133,7 @@ struct Scalar {
     };
     std::vector<Counted> dims;             // their order counts the elements
     std::vector<std::vector<Term>> turns;  // of the loops around it, outermost first; each may be counted by several
+    int64_t of_sample = 0;                 // RandomOp::of_sample
     bool operator==(const Random&) const = default;
   };
   struct Apply {

@@ -11,6 +11,7 @@
 #include "meshrt/standard_streams.h"
 #include "meshrt/threads.h"
 #include "report/flight_reader.h"
+#include "system/suggest.h"
 #include "system/tell.h"
 
 namespace {
@@ -107,6 +108,15 @@ int run(Options& options) {
   return meshrt::launch_processes(ranks, options.command, options.job.launch);
 }
 
+/// "--ranks", "--hosts": the long ones, which help lists.
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames())
+      if (!option->get_group().empty()) names.push_back("--" + name);
+  return names;
+}
+
 int tell_postmortem(const std::string& folder) {
   meshrt::tell_on(stdout, "{}", meshrt::postmortem(folder));
   return 0;
@@ -157,5 +167,11 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   options.command = app.remaining();
+  if (!options.command.empty() && options.command.front().starts_with("-")) {
+    const std::string& word = options.command.front();
+    meshrt::tell("error: unknown option `{}`: {}\nsee --help\n", word,
+                 meshrt::suggestion(word, option_names(app), "options"));
+    return 2;
+  }
   return code_of([&] { return run(options); });
 }

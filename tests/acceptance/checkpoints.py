@@ -137,6 +137,12 @@ def check_commands(report, bench):
     ckpt("convert", first, f"{bench.folder}/converted")
     report.true("convert to a checkpoint", same(f"{first}/step-10", f"{bench.folder}/converted"))
     report.true("convert writes over nothing", "is there already" in ckpt("convert", first, narrow, code=3))
+    ckpt("convert", f"{whole}/step-20", f"{first}/step-10", f"{bench.folder}/mean.safetensors", "--mean")
+    mean = read_file(f"{bench.folder}/mean.safetensors")
+    worst = max(float(np.abs(x - (numbers[name] + after[name]) / 2).max()) for name, x in mean.items())
+    report.check("convert --mean", worst, 1e-15, worst <= 1e-15 and set(mean) == {n for n in numbers if "moment" not in n})
+    said = execute(meshc(), "ckpt", "convert", first, narrow, f"{bench.folder}/none", "--mean", code=1).stderr
+    report.true("a mean is of one model", "a mean is of checkpoints of one model" in said, said)
     bad = f"{bench.folder}/bad"
     shutil.copytree(f"{first}/step-10", bad)
     with open(f"{bad}/model-00001-of-00001.safetensors", "r+b") as file:

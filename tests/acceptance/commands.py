@@ -522,9 +522,13 @@ def check_tuning(report, folder):
     other = f"{folder}/other.table"
     with open(table) as file, open(other, "w") as to:
         to.write(re.sub(r"f32  thin +\w+", "f32  thin onednn", file.read()))
-    for given, words in ((other, f"{other}:4: `f32  thin onednn"), (f"{folder}/none.table", "which is not there or empty; `meshc doctor --tune"), ("here.table", "with its folder: `./here.table`")):
-        done = execute(meshc(), "doctor", code=None, env={"MESHRT_GEMM": given})
-        report.true(f"doctor: MESHRT_GEMM={os.path.basename(given)} is refused", done.returncode != 0 and words in done.stderr, done.stderr)
+    for variable, given, code, words in (
+            ("GEMM", other, 1, f"{other}:4: `f32  thin onednn"),
+            ("GEMM", f"{folder}/none.table", 2, "which is not there or empty; `meshc doctor --tune"),
+            ("GEMM", "here.table", 2, "it may be `own`, `openblas`, `onednn`, or a file that `meshc doctor --tune` has written, with its folder: `./here.table`"),
+            ("ISA_LEVEL", "sse2", 2, "MESHRT_ISA_LEVEL is `sse2`; it may be ")):
+        done = execute(meshc(), "doctor", code=code, env={f"MESHRT_{variable}": given})
+        report.true(f"doctor: MESHRT_{variable}={os.path.basename(given)} is refused", words in done.stderr, done.stderr)
 
 
 def check_read_files(report, folder):
@@ -556,6 +560,15 @@ def check_read_files(report, folder):
         file.write("dim row = 2\nmodel Plain {\n  input x : real[row]\n  y = x * 2 + 1\n}\n")
     said = execute(meshc(), "bench", f"{folder}/plain.mesh", "--steps", 3, timeout=120).stdout
     report.true("bench of what computes nothing", "where a step goes" in said and "nan" not in said and "lines of the spec" not in said, said)
+    np.save(f"{folder}/rows.npy", np.ones((4, 3), np.float32))
+    with open(f"{folder}/rows.mesh", "w") as file:
+        file.write("dim batch = 2, row = 3\nmodel Rows {\n  input x : real[batch, row]\n  param w : real[row] = ones\n  loss = mean[batch, row]((x * w) ^ 2)\n  minimize loss with sgd(lr: 0.1)\n}\n")
+    with open(f"{folder}/rows.yaml", "w") as file:
+        file.write("data: { x: {file: rows.npy} }\n")
+    done = execute(meshc(), "bench", f"{folder}/rows.mesh", "--set", "row=5", "--steps", 3, code=1)
+    report.true("bench: data of another size is told before the machine is measured", "does not fit `x`" in done.stderr and "measuring" not in done.stderr, done.stderr)
+    said = execute(meshc(), "bench", f"{folder}/rows.mesh", "--set", "row=5", "--steps", 3, "--random", timeout=120).stdout
+    report.true("bench --random: without it", "where a step goes" in said, said)
     odd = "poems, 1: it's.txt"
     with open(f"{folder}/{odd}", "w") as file:
         file.write("The quick brown fox jumps over the lazy dog.\n" * 200)

@@ -81,6 +81,9 @@ def check_bytes(report, folder):
     report.true("show", [(f["format"], f["type"], f["shape"], f.get("documents"), f["least"], f["greatest"], f["first"][:3]) for f in shown] ==
                 [("megatron", "i32", [len(tokens)], 4, 10, 70000, [73, 110, 32]), ("bytes", "u8", [len(a)], None, 10, 119, [73, 110, 32])], shown)
     report.true("Megatron's paragraphs as text, lines at their ends", decoded(f"{out}.idx", "--end", "70000", folder=folder) == b"".join(part + b"\n" for part in parts))
+    data("tokenize", first, second, "-o", f"{out}.idx", "--type", "megatron", "--documents", "line", "--no-end")
+    lines = b"".join(line.rstrip(b"\r\n") + b"\n" for path in (first, second) for line in open(path, "rb"))
+    report.true("Megatron's lines without end markers as text", decoded(f"{out}.idx", folder=folder) == lines)
     report.true("nanoGPT's as text", decoded(f"{out}.u16", "--from", "u16", "--end", "256", folder=folder) == bytes(a) + b"\n" + bytes(b) + b"\n")
     data("tokenize", first, second, "-o", f"{out}.bin")
     report.true("bytes there and back", decoded(f"{out}.bin", folder=folder) == bytes(a + b))
@@ -99,7 +102,8 @@ def check_bytes(report, folder):
                                     (("tokenize", f"{folder}/none.txt", "-o", f"{out}.x"), "cannot read", 1),
                                     (("pack", f"{folder}/fractions.npy", "-o", f"{out}.x"), "holds f64 numbers", 1),
                                     (("pack", f"{folder}/negative.npy", "-o", f"{out}.x"), "number 1 is -5", 1),
-                                    (("train", first, "-o", f"{out}.model"), "SentencePiece cannot make a model", 1),
+                                    (("train", first, "-o", f"{out}.model"), "a vocabulary of 8000 is too large for these texts: they have ", 1),
+                                    (("train", first, "-o", f"{out}.model", "--vocabulary", "200"), "a vocabulary of 200 is too small for these texts: with the bytes, their characters are ", 1),
                                     (("tokenize", first, "-o", f"{out}.x", "--tokenizer", first), "is not a model of SentencePiece", 1),
                                     (("tokenize", first, "-o", f"{folder}/none/x"), "cannot write", 3)):
         np.save(f"{folder}/fractions.npy", np.ones(3))

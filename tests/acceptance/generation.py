@@ -26,7 +26,7 @@ layout square on square { batch -> a; HEADS, vocab -> b }
 layout wide_4 on four { HEADS, vocab -> a }
 """
 HEAD = """import std.nn
-dim batch = 2, seq = 32 edge 0, key = seq, other = seq, embed = 8, heads = 4, head_dim = 2, vocab = 256, layer = 2, half = 4, one = 1, most = 31
+dim batch = 2, seq = 32 edge 0, key = seq, other = seq, embed = 8, heads = 4, head_dim = 2, vocab = 256, layer = 2, half = 4, one = 1, most = 31, tap = 3
 model M {
   input token, target : index(vocab)[batch, seq]
   param wte : real[vocab, embed] = normal(std: 1)
@@ -85,6 +85,14 @@ MODELS = {
   h2 = h + dot[other](softmax[other](mask(again, position[seq] >= position[other])), h[seq as other])""",
     "the one before": "  h = e + e[seq - 1]",
     "there and back": "  h = e + e[seq + 1][seq - 1]",
+    "convolution": "  param k : real[tap, embed, wide] = fan_in[tap, embed]\n"
+                   "  h = e + tanh(conv[seq: tap dilate 3, embed](e, k, pad: (6, 0)))[wide as embed]",
+    "convolution of each channel in layers": """  h = e
+  repeat layer {
+    param k : real[tap, embed] = fan_in[tap]
+    h = h + tanh(conv[seq: tap](h, k, pad: (2, 0)))
+  }""",
+    "convolution beyond the sequence": "  param k : real[tap, embed] = fan_in[tap]\n  h = e + conv[seq: tap dilate 40 as key](e, k, pad: (80, 0))[key as seq]",
     "running sum": "  h = e + cumsum[seq](e)",
     "running sum in layers": """  h = e
   repeat layer {

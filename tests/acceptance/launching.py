@@ -56,6 +56,9 @@ def binds(report, folder):
 
 
 def helps(report):
+    for words, told in ((("--rank", "2", "true"), "error: unknown option `--rank`: did you mean `--ranks`?\nsee --help\n"), (("-q", "true"), "error: unknown option `-q`: known options: ")):
+        done = execute(MESHRUN, *words, code=2)
+        report.true(f"{words[0]}: an option that there is not", told in done.stderr, done.stderr)
     said = execute(MESHRUN, "--help").stdout
     report.true("--help: the usage has what is started", "\nUsage: meshrun [OPTIONS] PROGRAM [ARGUMENTS...]\n" in said and said.count("PROGRAM [ARGUMENTS...]") == 1, said[:1200])
 

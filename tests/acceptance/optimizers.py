@@ -86,6 +86,10 @@ CASES = [
     ("sgd(lr: linear(peak: 0.2))", lambda: optim.Sgd(), optim.linear(0.2, 0, 20), None, {}, ()),
     ("sgd(lr: inverse_sqrt(peak: 0.2, warmup: 5))", lambda: optim.Sgd(), optim.inverse_sqrt(0.2, 5), None, {}, ()),
     ("sgd(lr: inverse_sqrt(peak: 0.2, hold: 5))", lambda: optim.Sgd(), optim.held_inverse_sqrt(0.2, 5), None, {}, ()),
+    ("sgd(lr: step(peak: 0.2, every: 6, factor: 0.3))", lambda: optim.Sgd(), optim.step(0.2, 6, 0.3), None, {}, ()),
+    ("sgd(lr: step(peak: 0.2, every: 5, warmup: 4))", lambda: optim.Sgd(), optim.step(0.2, 5, warmup=4), None, {}, ()),
+    ("sgd(lr: step(peak: 0.2, every: 4, times: 1, factor: 0.5) * step(peak: 1, every: 11, times: 1))", lambda: optim.Sgd(), optim.product(optim.step(0.2, 4, 0.5, 1), optim.step(1, 11, times=1)), None, {}, ()),
+    ("sgd(lr: step(peak: 0.2, every: 1, factor: 0.9))", lambda: optim.Sgd(), optim.step(0.2, 1, 0.9), None, {}, ()),
     ("sgd(lr: constant(rate: 0.1, warmup: 8))", lambda: optim.Sgd(), optim.constant(0.1, 8), None, {}, ()),
     (f"sgd(lr: 2 * inverse_sqrt(peak: 1, hold: 4) * ({COSINE}))", lambda: optim.Sgd(), optim.product(2, optim.held_inverse_sqrt(1, 4), optim.cosine(0.1, 4, 22, 0.01)), None, {}, ()),
     ("sgd(lr: 0.1) { p1 { lr: 0.01; momentum: 0.9 }; p2, p3 { lr: 0.5 * linear(peak: 0.2, warmup: 4, steps: 40) } }",
@@ -137,12 +141,30 @@ def train(case, start, target, steps):
     return {"loss": loss, **{f"param({n})": v for n, v in p.items()}, **{f"grad({n})": v for n, v in gradients.items()}}
 
 
+def check_schedules(report, torch, steps):
+    """The rates of torch.optim.lr_scheduler, of which the one before the first step is ours at t = 1."""
+    from torch.optim import lr_scheduler as theirs
+    for ours, make in (
+            (optim.step(0.2, 6, 0.3), lambda o: theirs.StepLR(o, 6, 0.3)),
+            (optim.product(optim.step(0.2, 4, 0.5, 1), optim.step(1, 11, 0.5, 1)), lambda o: theirs.MultiStepLR(o, [4, 11], 0.5)),
+            (optim.step(0.2, 1, 0.9), lambda o: theirs.ExponentialLR(o, 0.9))):
+        optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.2)
+        schedule = make(optimizer)
+        worst = 0.0
+        for t in range(1, steps + 1):
+            worst = max(worst, abs(optimizer.param_groups[0]["lr"] / ours(t) - 1))
+            optimizer.step()
+            schedule.step()
+        report.check(f"PyTorch's {type(schedule).__name__}", f"{worst:.1e}", BOUND, worst <= BOUND)
+
+
 def check_formulas(report, start, target, steps):
     """The formulas that all else is compared with, against PyTorch where it is installed."""
     try:
         import torch
     except ImportError:
         return report.skip("optimizers beside PyTorch", "it is not installed (Debian: python3-torch)")
+    check_schedules(report, torch, steps)
     for numpy, make, largest in PYTORCH:
         p = dict(start)
         theirs = {name: torch.tensor(value, dtype=torch.float64, requires_grad=True) for name, value in start.items()}

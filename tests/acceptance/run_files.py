@@ -51,6 +51,9 @@ def run(small):
                 wrong = [error.message for error in jsonschema.Draft202012Validator(schema).iter_errors(yaml.safe_load(text))]
             report.true(f"{file.removeprefix(TOP + '/').removeprefix(folder + '/')} fits", not wrong, wrong)
         report.true("there are run files", len(files) >= 7, len(files))
+    for share, good in (("0%", True), ("99.5%", True), ("100%", True), ("100.0%", True), ("100.5%", False), ("195%", False), (12, True), (-1, False)):
+        for key in ("from", "to"):
+            report.true(f"a file is read {key} {share}: {'fits' if good else 'does not fit'}", fits({"data": {"x": {"file": "x.npy", key: share}}}) == good)
     values = maps = 0
     for path, place in places(schema):
         if "properties" in place:

@@ -282,6 +282,16 @@ TEST_F(ResumeTest, WhatHasChangedSinceIsTold) {
   for (const char* word : {"has changed", "data is"}) EXPECT_EQ(silent.out.find(word), std::string::npos) << silent.out;
 }
 
+TEST_F(ResumeTest, AnotherLearningRateIsTold) {
+  run(1, 1, "c", "train.steps=2 train.lr=0.5");
+  const Ran same = run(1, 1, "c", "train.steps=3 train.lr=0.5");
+  EXPECT_NE(same.out.find("goes on from c/step-2"), std::string::npos) << same.out << same.failure;
+  EXPECT_EQ(same.out.find("learning rate"), std::string::npos) << same.out;
+  const Ran other = run(1, 1, "c", "train.steps=4 train.lr=0.25");
+  EXPECT_NE(other.out.find("the learning rate, or the peak of its schedule, is 0.25 and was 0.5\n"), std::string::npos)
+      << other.out << other.failure;
+}
+
 TEST_F(ResumeTest, GoesOnAsIfNothingHadHappened) {
   const Ran whole = run(2, 2, "whole", "train.steps=20");
   EXPECT_EQ(whole.code, 0) << whole.failure;
@@ -582,7 +592,7 @@ TEST_F(ResumeTest, AFullDiskLosesOnlyTheCheckpointUnderWay) {
       if (const size_t run = said.find(".step-8.") + 8; said.find('.', run) == run + 16) said.erase(run, 17);
       EXPECT_EQ(said,
                 "the last checkpoint is lost: cannot write "
-                "`c/.step-8.unfinished/model-00001-of-00001.safetensors`: File too large; older ones stay");
+                "`c/.step-8.unfinished/model-00001-of-00001.safetensors`: File too large; c/step-4 stays");
       if (limit == 900) {  // what is told goes to a file too
         EXPECT_NE(ran.out.find("the checkpoint of step 6 is lost"), std::string::npos) << ran.out;
         EXPECT_EQ(ran.out.find("the checkpoint of step 8"), std::string::npos) << ran.out;

@@ -405,6 +405,9 @@ TEST(DataFile, SaysWhatIsWrongWithAFile) {
   std::string damaged = packed;
   damaged[packed.size() - 6] = static_cast<char>(damaged[packed.size() - 6] ^ 1);
   EXPECT_EQ(open(damaged, FileType::idx), "`x` is not a whole gzip file: incorrect data check");
+  EXPECT_EQ(open(packed + "more", FileType::idx), "`x` is not a whole gzip file: something else stands behind its end");
+  folder.write("zeros.gz", packed + std::string(100, '\0'));
+  EXPECT_EQ(NumberFile::open(folder.path("zeros.gz"), FileType::idx).elements(), 12);
   EXPECT_EQ(folder.without_folder(failure_of([&] { NumberFile::open(folder.path("none")); })),
             "cannot read `none`: No such file or directory");
   EXPECT_EQ(folder.without_folder(failure_of([&] { NumberFile::open(folder.path(".")); })),

@@ -54,6 +54,18 @@ TEST(Instructions, ThoseOfThisCpuAreToldFromOthers) {
 #endif
 }
 
+TEST_F(RunMainTest, ErrorsHaveAColorWhereItIsWanted) {
+  for (const auto& [how, beginning] : {std::pair("evaluate --color=always --params none", "\x1b[1;31merror\x1b[0m: "),
+                                       std::pair("evaluate --params none", "error: ")}) {
+    const Result result = run(std::string(how) + " run.yaml");
+    EXPECT_NE(result.code, 0);
+    EXPECT_TRUE(result.error.starts_with(beginning)) << result.error;
+  }
+  const Result forced = run("--no-such-option; CLICOLOR_FORCE=1 " FIT_MEAN_PROGRAM " --no-such-option");
+  EXPECT_TRUE(forced.error.starts_with("error: unknown option")) << forced.error;
+  EXPECT_NE(forced.error.find("\x1b[1;31merror\x1b[0m: unknown option"), std::string::npos) << forced.error;
+}
+
 TEST_F(RunMainTest, OverridesReachTheRanks) {
   const Result result = run("-n 2 run.yaml train.steps=6 log.every=5");
   EXPECT_TRUE(result.out.starts_with("step 5/6  loss ")) << result.out;

@@ -403,6 +403,11 @@ TEST_F(TrainTest, WritesOutputs) {
     run(ranks, fmt::format("{}validation: {{ x: {{to: 12}} }}\noutput: {{ x: {{file: '{}'}} }}", steps, last));
     EXPECT_EQ(read_npy(last).data, x.data);
   }
+  const std::string rarely = run(1, steps + "output: { w: {every: 6, file: '" + folder_.path("rare.npy") + "'} }");
+  EXPECT_NE(rarely.find("`output.w` is never written: `every` is 6, and the run ends at step 5. "), std::string::npos)
+      << rarely;
+  const std::string once = run(1, steps + "output: { w: {every: 5, file: '" + folder_.path("rare.npy") + "'} }");
+  EXPECT_EQ(once.find("never written"), std::string::npos) << once;
   EXPECT_EQ(failure(steps + "output: { other: {file: a.npy} }"),
             "`FitMean` has no output `other`\n  --> run.yaml:3:11\n3 | output: { other: {file: a.npy} }\n"
             "  |           ^^^^^ known outputs: w, x");

@@ -90,6 +90,7 @@ constinit const OpKind neighbour_product{
         },
     .text = text,
     .lower = lower_neighbours,
+    .by_neighbours = nullptr,
 };
 
 // ---- its step: lines of `dim`, each [size, inner], one after the other

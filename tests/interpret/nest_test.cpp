@@ -114,6 +114,26 @@ TEST(Nest, KnowsIndicesTurnsAndSteps) {
            1, input);
 }
 
+TEST(Nest, DrawsBySamplesPlacesInTheirSet) {
+  HandMade made({{"all", 3}});
+  const DimId a = made.dim("a", 7), b = made.dim("b", 4);
+  const LocalDim part = split(a, {0});
+  const BufferId y = made.buffer("y", Type::f64, {part, whole(b)});
+  PassMaker pass(made.program, {part, whole(b)});
+  pass.store(pass.add(Scalar::Random{Distribution::uniform, "draw", {{a, {}}, {b, {}}}, {}, 4}, Type::f64), y);
+  made.add(Nest{{}, {pass.pass}, {}});
+  const meshrt::RandomKey key = meshrt::RandomKey(1, "draw").at(3);
+  made.run([](const View&) {},
+           [&](const View& view) {
+             const Range range = view.range(part);
+             for (int64_t i = range.begin, at = 0; i < range.end; ++i)
+               for (int64_t j = 0; j < 4; ++j, ++at)
+                 ASSERT_EQ(view.of<double>(y)[static_cast<size_t>(at)],
+                           meshrt::uniform<double>(key, (20 + i % 5) * 4 + j));
+           },
+           1, meshrt::reading({.step = 3}, 20, 5));
+}
+
 TEST(Nest, SwapsInPlace) {
   HandMade made;
   const DimId a = made.dim("a", 300);

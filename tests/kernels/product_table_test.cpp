@@ -29,7 +29,7 @@ std::string refusal(const std::string& text) {
   try {
     parse_product_table(text, "./here.table");
   } catch (const Failure& failure) {
-    EXPECT_EQ(failure.cause, Cause::environment);
+    EXPECT_EQ(failure.cause, Cause::data);
     return failure.what();
   }
   return "";

@@ -191,6 +191,14 @@ TEST(Rate, Schedules) {
   EXPECT_DOUBLE_EQ(inverse_sqrt(2, 16, 8), 1);
   EXPECT_DOUBLE_EQ(inverse_sqrt(2, 16, 64), 1);
   EXPECT_DOUBLE_EQ(inverse_sqrt(2, 0, 4), 1);
+  EXPECT_EQ(stepped(1, 0, 30, 0.5, 0, 30), 1);
+  EXPECT_EQ(stepped(1, 0, 30, 0.5, 0, 31), 0.5);
+  EXPECT_EQ(stepped(1, 0, 30, 0.5, 0, 91), 0.125);
+  EXPECT_EQ(stepped(1, 0, 30, 0.5, 1, 91), 0.5);
+  EXPECT_EQ(stepped(1, 8, 30, 0.5, 0, 4), 0.5);
+  EXPECT_EQ(stepped(1, 8, 30, 0.5, 0, 37), 1);
+  EXPECT_EQ(stepped(1, 8, 30, 0.5, 0, 38), 0.5);
+  EXPECT_EQ(stepped(1, 0, 1, 0.5, 0, 1'000'000'000), 0);
 }
 
 }  // namespace

@@ -129,13 +129,12 @@ std::string last_words(const fs::path& log) {
 
 }  // namespace
 
-std::optional<Trial> try_steps(const Session& session, const SpecOptions& spec, const Compiled& compiled, int64_t steps,
+std::optional<Trial> try_steps(const Session& session, const SpecOptions& spec, const Compiled& compiled,
                                const ScratchFolder& scratch) {
   const std::optional<fs::path> program =
       cached_program(program_name(spec), emitted_text(session, spec, compiled), texts_of_run(session, compiled));
   if (!program) return std::nullopt;
   Trial trial;
-  trial.random_data = write_trial_input(session, spec, compiled, steps, scratch);
   std::vector<std::string> command{program->string(), scratch / "run.yaml", "--color=never",
                                    fmt::format("--run-dir={}", (scratch / "run").string())};
   if (const int64_t ranks = compiled.sharded().layout.mesh.ranks(); ranks > 1)

@@ -61,10 +61,8 @@ struct Trial {
 /// Steps before the first one that counts: they touch memory, and start what computes and reads beside them.
 inline constexpr int64_t warm_up_steps = 3;
 
-/// Builds the program (program_cache.h) and runs it for so many steps, and those to warm up, on the data that the run
-/// file names, where it names all and the files are there, else on random numbers. Nothing where the user ended it.
-/// Throws meshrt::Failure as the program ended.
-std::optional<Trial> try_steps(const Session&, const SpecOptions&, const Compiled&, int64_t steps,
-                               const ScratchFolder&);
+/// Builds the program (program_cache.h) and runs it on what write_trial_input (trial_input.h) has written. Nothing
+/// where the user ended it. Throws meshrt::Failure as the program ended.
+std::optional<Trial> try_steps(const Session&, const SpecOptions&, const Compiled&, const ScratchFolder&);
 
 }  // namespace mesh

@@ -54,8 +54,8 @@ YAML::Node random_data(const Program& program, const ScratchFolder& scratch) {
 }  // namespace
 
 bool write_trial_input(const Session& session, const SpecOptions& spec, const Compiled& compiled, int64_t steps,
-                       const ScratchFolder& scratch) {
-  const std::optional<YAML::Node> given = data_of_user(session, spec, compiled);
+                       bool random, const ScratchFolder& scratch) {
+  const std::optional<YAML::Node> given = random ? std::nullopt : data_of_user(session, spec, compiled);
   YAML::Node run;
   run["data"] = given ? *given : random_data(compiled.program, scratch);
   const int64_t last = warm_up_steps + steps;

@@ -8,9 +8,10 @@
 namespace mesh {
 
 /// Writes run.yaml, which measures `steps` steps behind those to warm up, and traces the last of them into trace.json.
-/// Its data is the user's where the run file gives every input files that are there; else random numbers, of one batch
-/// that comes again at every step. Says whether they are random. Throws meshrt::Failure (Cause::data) where the user's
-/// run file is wrong, or its files do not fit the program.
-bool write_trial_input(const Session&, const SpecOptions&, const Compiled&, int64_t steps, const ScratchFolder&);
+/// Its data is the user's where the run file gives every input files that are there, unless `random`; else random
+/// numbers, of one batch that comes again at every step. Says whether they are random. Throws meshrt::Failure
+/// (Cause::data) where the user's run file is wrong, or its files do not fit the program.
+bool write_trial_input(const Session&, const SpecOptions&, const Compiled&, int64_t steps, bool random,
+                       const ScratchFolder&);
 
 }  // namespace mesh

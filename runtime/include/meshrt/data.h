@@ -89,4 +89,7 @@ class NumberFile final : public NumberArray {
   int64_t elements_ = 0, documents_ = -1;
 };
 
+/// Of Megatron's files: up to which number each document goes. Empty where the format does not say.
+std::vector<int64_t> document_ends(const NumberFile&);
+
 }  // namespace meshrt

@@ -38,6 +38,7 @@
 #include "meshrt/redistribute.h"
 #include "meshrt/ring.h"
 #include "meshrt/route.h"
+#include "meshrt/sample_key.h"
 #include "meshrt/shared_reduction.h"
 #include "meshrt/sort.h"
 #include "meshrt/threads.h"

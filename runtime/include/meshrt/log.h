@@ -10,15 +10,13 @@
 #include <vector>
 
 #include "meshrt/checkpoint.h"
+#include "meshrt/color.h"
 #include "meshrt/profile.h"
 #include "meshrt/program_info.h"
 
 namespace meshrt {
 
 class RunFiles;
-
-/// When to use colours and the rewritten line: `automatic` is on a terminal, unless NO_COLOR is set or TERM is "dumb".
-enum class Color { automatic, always, never };
 
 struct LogOptions {
   std::FILE* out = stdout;

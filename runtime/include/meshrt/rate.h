@@ -44,6 +44,19 @@ inline double inverse_sqrt(double peak, double warmup, int64_t t) {
   return peak * sqrt((warmup < 1 ? 1 : warmup) / now);
 }
 
+/// After warm-up the peak for `every` steps, and after each `every` more of them `factor` times as much, `times` times
+/// at most (0: without end).
+inline double stepped(double peak, double warmup, double every, double factor, double times, int64_t t) {
+  const auto now = static_cast<double>(t);
+  if (now < warmup) return peak * now / warmup;
+  double falls = floor((now - (warmup < 1 ? 1 : warmup)) / every);
+  if (times > 0 && falls > times) falls = times;
+  double rate = peak;
+  for (auto left = static_cast<uint64_t>(falls); left > 0; left /= 2, factor *= factor)
+    if (left % 2 == 1) rate *= factor;
+  return rate;
+}
+
 /// The peak for `hold` steps, then peak * sqrt(hold / t): without a rise.
 inline double held_inverse_sqrt(double peak, double hold, int64_t t) {
   const auto now = static_cast<double>(t);

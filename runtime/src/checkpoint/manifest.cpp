@@ -125,6 +125,7 @@ std::string manifest_text(const Manifest& manifest) {
   if (manifest.order > 0) object["order"] = manifest.order;
   if (manifest.course != Course()) object["course"] = course_json(manifest.course);
   if (!manifest.job.empty()) object["job"] = manifest.job;
+  if (manifest.rate > 0) object["rate"] = manifest.rate;
   if (!manifest.data.empty()) object["data"] = manifest.data;
   for (const auto& [name, file] : manifest.data_files)
     data_files[name] = {{"bytes", file.bytes}, {"hash", fmt::format("{:016x}", file.hash)}};
@@ -163,6 +164,7 @@ Manifest read_manifest(const std::string& path) {
   manifest.course = course_of(path, reader.optional_map("course"));
   for (const auto& [starter, name] : reader.optional_map("job").items())
     manifest.job[starter] = reader.text("job." + starter, name);
+  if (reader.has("rate")) manifest.rate = reader.number("rate", reader.find("rate"));
   if (object.contains("data")) manifest.data = reader.text("data");
   for (const auto& [name, file] : reader.optional_map("data_files").items()) {
     if (!file.is_object() || !file.contains("bytes") || !file.contains("hash"))

@@ -164,6 +164,7 @@ void CheckpointWriter::publish() const {
   manifest.spec_hash = info_.spec_hash;
   manifest.layout = info_.layout;
   manifest.precision = info_.precision;
+  manifest.rate = options_.rate;
   manifest.job = options_.job;
   manifest.data = options_.data;
   manifest.data_files = options_.data_files;

@@ -53,7 +53,8 @@ class CheckpointWriter {
     int64_t file_bytes = default_file_bytes;
     int64_t keep = 0;          ///< 0: all
     bool asynchronous = true;  ///< false: nothing is copied, and the caller waits before the tensors change
-    std::map<std::string, std::string> job;  ///< for the manifest, as `data`
+    double rate = 0;           ///< for the manifest, as what follows
+    std::map<std::string, std::string> job;
     std::string data;
     std::map<std::string, DataFile> data_files;
   };

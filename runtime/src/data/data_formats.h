@@ -37,7 +37,8 @@ NumberFile read_megatron(const FilePointer& file);
 /// What an index of Megatron says.
 struct MegatronIndex {
   Number number;
-  int64_t sequences, documents, tokens;
+  int64_t sequences, tokens;
+  std::vector<int64_t> ends;  // of each document, in tokens from the beginning
 };
 /// Throws Failure (Cause::data) that names the file and the fault.
 MegatronIndex read_megatron_index(const FileBytes& file);

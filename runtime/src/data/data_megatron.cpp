@@ -97,13 +97,16 @@ MegatronIndex read_megatron_index(const FileBytes& file) {
     tokens += length;  // fewer than 2^31 * 2^60 / 4
   }
   int64_t before = 0;
+  std::vector<int64_t> ends;
   for (uint64_t i = 0; i < marks; ++i) {
     const auto first = number_at<int64_t>(documents, i);
     if (first < before || first > static_cast<int64_t>(sequences) || (i == 0 && first != 0))
       header.fail(fmt::format("document {} begins with sequence {}", i, first));
     before = first;
+    const auto sequence = static_cast<uint64_t>(first);
+    if (i > 0) ends.push_back(sequence == sequences ? tokens : number_at<int64_t>(begins, sequence) / size);
   }
-  return {*number, static_cast<int64_t>(sequences), marks == 0 ? 0 : static_cast<int64_t>(marks) - 1, tokens};
+  return {*number, static_cast<int64_t>(sequences), tokens, std::move(ends)};
 }
 
 std::pair<std::string, std::string> megatron_pair(const std::string& path) {
@@ -119,6 +122,11 @@ std::string megatron_index_of(const std::string& path) {
   return !std::filesystem::exists(path) && std::filesystem::exists(index) ? index : path;
 }
 
+std::vector<int64_t> document_ends(const NumberFile& file) {
+  if (file.format() != FileType::megatron) return {};
+  return read_megatron_index(*FileBytes::open(megatron_pair(file.path()).first, Compression::none)).ends;
+}
+
 NumberFile read_megatron(const FilePointer& file) {
   const auto [index_path, numbers_path] = megatron_pair(file->path());
   const bool is_index = starts_megatron(file->bytes());
@@ -130,7 +138,7 @@ NumberFile read_megatron(const FilePointer& file) {
                                            numbers->bytes().size(), index_path, index.tokens, name_of(index.number)));
   return NumberFileMaker(*numbers)
       .numbers({index.number, false}, {index.tokens})
-      .documents(index.documents)
+      .documents(static_cast<int64_t>(index.ends.size()))
       .at(numbers, numbers->bytes())
       .done();
 }

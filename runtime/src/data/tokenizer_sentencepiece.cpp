@@ -73,6 +73,24 @@ class SentencePiece final : public Tokenizer {
   sentencepiece::SentencePieceProcessor model_;
 };
 
+/// The number behind these words; empty: they do not stand there.
+std::string number_behind(std::string_view said, std::string_view words) {
+  const size_t at = said.find(words);
+  if (at == said.npos) return "";
+  const std::string_view from = said.substr(at + words.size());
+  return std::string(from.substr(0, from.find_first_not_of("0123456789")));
+}
+
+/// The library speaks of options that we do not have.
+std::string why_no_model(const std::string& said, int64_t size) {
+  if (const std::string most = number_behind(said, "value <= "); !most.empty())
+    return fmt::format("a vocabulary of {} is too large for these texts: they have {} pieces", size, most);
+  if (const std::string least = number_behind(said, fmt::format("required_chars. {} vs ", size)); !least.empty())
+    return fmt::format("a vocabulary of {} is too small for these texts: with the bytes, their characters are {}", size,
+                       least);
+  return fmt::format("SentencePiece cannot make a model: {}", said);
+}
+
 }  // namespace
 
 std::shared_ptr<const Tokenizer> Tokenizer::open(const std::string& path) {
@@ -95,7 +113,7 @@ void train_tokenizer(const std::vector<std::string>& texts, const std::string& p
                                                   {"num_threads", "1"},       // the same model each time
                                                   {"minloglevel", "1"}},
                                                  nullptr, &model);
-  if (!status.ok()) throw Failure(Cause::data, fmt::format("SentencePiece cannot make a model: {}", status.ToString()));
+  if (!status.ok()) throw Failure(Cause::data, why_no_model(status.ToString(), size));
   const std::span<const std::byte> part = std::as_bytes(std::span(model));
   write_file(path, {&part, 1});
 }

@@ -28,6 +28,10 @@ std::string data_text(const RunFile& run) {
   return as_utf8(fmt::format("{}{}", fmt::join(parts, ", "), run.train.shuffle.value ? ", shuffled" : ", in order"));
 }
 
+double rate_of(const ProgramInfo& info, const RunFile& run) {
+  return run.train.rate.given() ? run.train.rate.value : info.rate;
+}
+
 std::vector<std::string> changes_since(const Manifest& before, const ProgramInfo& info, const RunFile& run,
                                        const std::map<std::string, DataFile>& files) {
   std::vector<std::string> changes;
@@ -50,6 +54,9 @@ std::vector<std::string> changes_since(const Manifest& before, const ProgramInfo
     changes.push_back(fmt::format("the data file `{}` is another one: {}; it is read on after {} samples", name, how,
                                   before.moment.position));
   }
+  if (const double rate = rate_of(info, run); before.rate > 0 && before.rate != rate)
+    changes.push_back(
+        fmt::format("the learning rate, or the peak of its schedule, is {} and was {}", rate, before.rate));
   if (run.train.seed.given() && run.train.seed.value != before.moment.seed)
     changes.push_back(fmt::format("train.seed is {} and was {}: random numbers are others from here on",
                                   run.train.seed.value, before.moment.seed));

@@ -14,6 +14,9 @@ namespace meshrt {
 /// data may move.
 std::string data_text(const RunFile& run);
 
+/// The learning rate of a run, or the peak of its schedule.
+double rate_of(const ProgramInfo& info, const RunFile& run);
+
 /// What is otherwise than in the run that wrote `before`, as far as its manifest tells: a line each.
 /// `files`: what its data files are now, by rank 0.
 std::vector<std::string> changes_since(const Manifest& before, const ProgramInfo& info, const RunFile& run,

@@ -66,7 +66,8 @@ Checkpoints::Checkpoints(Rank& rank, Program& program, const RunFile& run)
   stop_.emplace();
   writer_.emplace(rank, program.info(), program.tensors(),
                   CheckpointWriter::Options{folder_.path(), name, wanted.file_bytes.value, wanted.keep.value,
-                                            wanted.asynchronous.value, job_names(), data_text(run), data_files_});
+                                            wanted.asynchronous.value, rate_of(program.info(), run), job_names(),
+                                            data_text(run), data_files_});
 }
 
 // Takes the folder for this run, and finds what is to be gone on from in it.
@@ -247,8 +248,14 @@ void Checkpoints::end(const CheckpointWriter::Outcome& outcome) {
     tell(fmt::format("checkpoint of step {}: {}, {}, {:.1f} s", outcome.step, folder_.finished(outcome.step),
                      bytes_text(outcome.bytes), outcome.seconds));
   else
-    tell(fmt::format("the checkpoint of step {} is lost: {}; older ones stay, the run goes on", outcome.step,
-                     outcome.error));
+    tell(fmt::format("the checkpoint of step {} is lost: {}; {}, the run goes on", outcome.step, outcome.error,
+                     what_stays()));
+}
+
+// From what the same command would go on.
+std::string Checkpoints::what_stays() const {
+  const std::optional<int64_t> newest = folder_.latest();
+  return newest ? fmt::format("{} stays", folder_.finished(*newest)) : "there is none before it";
 }
 
 void Checkpoints::last(const Moment& moment, bool best) {
@@ -259,7 +266,7 @@ void Checkpoints::last(const Moment& moment, bool best) {
   begin(moment, best);
   finish();
   if (!last_error_.empty())
-    throw Failure(Cause::environment, fmt::format("the last checkpoint is lost: {}; older ones stay", last_error_));
+    throw Failure(Cause::environment, fmt::format("the last checkpoint is lost: {}; {}", last_error_, what_stays()));
 }
 
 }  // namespace meshrt

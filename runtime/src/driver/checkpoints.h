@@ -75,6 +75,7 @@ class Checkpoints {
   void begin(const Moment& moment, bool best);
   void amend(const Moment& moment, bool best);
   void end(const CheckpointWriter::Outcome& outcome);
+  std::string what_stays() const;
   void claim();
   bool goes_back_within() const;
   std::optional<std::string> source() const;

@@ -13,19 +13,13 @@
 #include "report/run_files.h"
 #include "system/seconds_since.h"
 #include "system/tell.h"
+#include "system/terminal.h"
 
 namespace meshrt {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-bool is_terminal(std::FILE* file) {
-  // Open MPI gives each rank a terminal of its own, whatever takes what is printed: no person's.
-  if (std::getenv("OMPI_COMM_WORLD_RANK") != nullptr) return false;
-  const char* term = std::getenv("TERM");
-  return isatty(fileno(file)) != 0 && (term == nullptr || std::strcmp(term, "dumb") != 0);
-}
 
 size_t terminal_columns(std::FILE* file) {
   winsize size{};
@@ -99,11 +93,8 @@ std::string grouped(int64_t number) {
 }
 
 Log::Log(const ProgramInfo& info, LogOptions options) : names_(info.metrics), options_(std::move(options)) {
-  const char* no_color = std::getenv("NO_COLOR");
-  const bool terminal = is_terminal(options_.out);
-  live_ = terminal;
-  color_ = options_.color == Color::always ||
-           (options_.color == Color::automatic && terminal && (no_color == nullptr || *no_color == '\0'));
+  live_ = is_terminal(options_.out);
+  color_ = shows_color(options_.out, options_.color);
   files_ = std::make_unique<RunFiles>(
       RunFiles::Options{options_.folder, options_.jsonl, options_.resumed, names_, options_.watched},
       head_of(info, options_).dump());

@@ -72,6 +72,17 @@ void check_outputs(const ProgramInfo& info, const RunFile& run) {
   }
 }
 
+std::vector<std::string> never_written(const RunFile& run) {
+  std::vector<std::string> notes;
+  for (const Output& output : run.outputs)
+    if (output.every.value > run.train.steps.value)
+      notes.push_back(
+          fmt::format("`output.{0}` is never written: `every` is {1}, and the run ends at step {2}. "
+                      "Without `every` it is written at the end",
+                      output.name, output.every.value, run.train.steps.value));
+  return notes;
+}
+
 Outputs::Outputs(Rank& rank, Program& program, const RunFile& run) : rank_(rank) {
   check_outputs(program.info(), run);
   for (const Output& output : run.outputs) {

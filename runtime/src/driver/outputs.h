@@ -1,6 +1,7 @@
 // outputs.h: `output` of the run file: tensors that are written as npy files while the program runs.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "meshrt/program_info.h"
@@ -15,6 +16,9 @@ class Program;  // meshrt/program.h
 /// Throws Failure (Cause::data), with the line of the run file, for a name that the spec does not put out, and for a
 /// file that is not named, would be that of another output, or is there and no array.
 void check_outputs(const ProgramInfo& info, const RunFile& run);
+
+/// Those that a run never writes, each with the reason.
+std::vector<std::string> never_written(const RunFile& run);
 
 class Outputs {
  public:

@@ -155,7 +155,7 @@ int predict(Rank& rank, Program& program, const RunFile& run, const ModelFiles& 
     // The last batch is filled up with its own samples.
     if (count < batch) batches.fill(at, count);
     else reader.fill(at, at + 2 * batch <= samples && batch > 0 ? at + batch : -1);
-    program.run(entry, input, {});
+    program.run(entry, reading(input, at, count < batch ? count : 0), {});
     for (Predicted& one : values) one.add(rank, count);
     at += batch;
   } while (at < samples);

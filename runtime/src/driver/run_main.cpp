@@ -117,6 +117,7 @@ int run(int argc, char** argv, MakeProgram make, const char* instructions) {
   const std::string name = argc > 0 ? fs::path(argv[0]).filename().string() : "program";
   require_instructions(name, instructions);
   CommandLine line = parse_command_line({argv + std::min(argc, 1), static_cast<size_t>(std::max(0, argc - 1))});
+  choose_color(line.color);
   if (line.help) {
     tell_on(stdout, "{}", help_text(name));
     require_written(stdout);

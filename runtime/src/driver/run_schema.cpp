@@ -30,9 +30,9 @@ Json value_of(const RunKey& key) {
           {"anyOf",
            {{{"type", "integer"}, {"minimum", 1}}, {{"type", "string"}, {"pattern", "^[0-9_.]+ *([KMG]i?B|kB|B)?$"}}}}};
     case KeyKind::cut:
-      return {
-          {"anyOf",
-           {{{"type", "integer"}, {"minimum", 0}}, {{"type", "string"}, {"pattern", "^[0-9]+([.][0-9]{1,6})?%$"}}}}};
+      return {{"anyOf",
+               {{{"type", "integer"}, {"minimum", 0}},
+                {{"type", "string"}, {"pattern", "^(100([.]0{1,6})?|[0-9]{1,2}([.][0-9]{1,6})?)%$"}}}}};
     case KeyKind::duration:
       return {{"anyOf",
                {{{"type", "integer"}, {"minimum", 1}},

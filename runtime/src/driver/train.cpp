@@ -162,6 +162,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
     for (const std::string& told : batches.reshaped()) log->note("data: " + told);
     tell_left_out(*log, "data", batches);
     if (validator) tell_left_out(*log, "validation", validator->batches());
+    for (const std::string& note : never_written(run)) log->note(note);
     if (!loaded.note.empty()) log->note(loaded.note);
     if (resumed) tell_resumed(*log, run, checkpoints.resumed_from(), moment.step, judge.verdict());
     if (!checkpoints.changed().empty()) log->note(checkpoints.changed());

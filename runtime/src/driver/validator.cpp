@@ -80,7 +80,7 @@ void Validator::run(const StepInput& input, std::span<double> metrics) {
   for (int64_t batch = 0; batch < whole_; ++batch) {
     const int64_t position = batch * batches_.batch_size();
     reader_.fill(position, batch + 1 < whole_ ? position + batches_.batch_size() : -1);
-    program_.run(entry_, input, {});
+    program_.run(entry_, reading(input, position), {});
   }
   if (rest_ > 0) add_rest(input);
   program_.finish(entry_, metrics);
@@ -106,8 +106,9 @@ void Validator::add_samples(const StepInput& input, int64_t distinct, std::span<
     of_more = copy_of(carried);
   }
   combine_sums(carried, of_more, [](auto, auto) { return 0; });
-  batches_.fill(whole_ * batches_.batch_size(), distinct);
-  program_.run(entry_, input, {});
+  const int64_t position = whole_ * batches_.batch_size();
+  batches_.fill(position, distinct);
+  program_.run(entry_, reading(input, position, distinct), {});
   combine_sums(carried, of_more, [&](auto sum, auto less) { return (sum - less) / static_cast<decltype(sum)>(times); });
 }
 

@@ -43,7 +43,9 @@ bool unpack_gzip(const std::string& path, std::span<const std::byte> packed,
     taken += offered - stream.avail_in;
     if (!take(std::span(piece).first(piece.size() - stream.avail_out))) return false;
     if (status == Z_STREAM_END) {
-      if (!is_gzip(packed.subspan(taken))) return true;
+      const std::span<const std::byte> rest = packed.subspan(taken);
+      if (std::ranges::all_of(rest, [](std::byte byte) { return byte == std::byte{0}; })) return true;  // as of tapes
+      if (!is_gzip(rest)) fail("something else stands behind its end");
       inflateReset(&stream);
     } else if (status == Z_BUF_ERROR || (status == Z_OK && taken == packed.size() && stream.avail_out > 0)) {
       fail("it ends too early");

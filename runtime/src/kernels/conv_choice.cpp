@@ -66,8 +66,7 @@ std::optional<ConvImplementation> wanted_conv_implementation() {
   const std::string wanted = name ? name : "";
   if (wanted == "own") return ConvImplementation::own;
   if (wanted == "onednn") return ConvImplementation::onednn;
-  if (!wanted.empty())
-    throw Failure(Cause::environment, "MESHRT_CONV is `" + wanted + "`; it may be `own` or `onednn`");
+  if (!wanted.empty()) throw Failure(Cause::usage, "MESHRT_CONV is `" + wanted + "`; it may be `own` or `onednn`");
   return std::nullopt;
 }
 

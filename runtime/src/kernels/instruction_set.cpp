@@ -73,7 +73,7 @@ InstructionSet detect() {
     throw Failure(Cause::environment,
                   "MESHRT_ISA_LEVEL asks for " + wanted + "; this machine has " + name_of(have) + " at most");
   }
-  throw Failure(Cause::environment, "MESHRT_ISA_LEVEL is `" + wanted + "`; it may be " + text_of(all_levels()));
+  throw Failure(Cause::usage, "MESHRT_ISA_LEVEL is `" + wanted + "`; it may be " + text_of(all_levels()));
 }
 
 }  // namespace

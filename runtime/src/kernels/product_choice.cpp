@@ -82,10 +82,10 @@ std::optional<Implementation> wanted_implementation() {
   for (const Implementation by : all_implementations)
     if (wanted == name_of(by)) return by;
   if (!wanted.empty() && wanted.find('/') == std::string::npos)
-    throw Failure(Cause::environment, "MESHRT_GEMM is `" + wanted +
-                                          "`; it may be `own`, `openblas`, `onednn`, or a file that `meshc doctor "
-                                          "--tune` has written, with its folder: `./" +
-                                          wanted + "`");
+    throw Failure(Cause::usage, "MESHRT_GEMM is `" + wanted +
+                                    "`; it may be `own`, `openblas`, `onednn`, or a file that `meshc doctor "
+                                    "--tune` has written, with its folder: `./" +
+                                    wanted + "`");
   return std::nullopt;
 }
 

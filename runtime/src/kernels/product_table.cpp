@@ -81,14 +81,13 @@ class Parser {
 
   [[noreturn]] void refuse(const std::string& line) const {
     throw Failure(
-        Cause::environment,
+        Cause::data,
         fmt::format("{}:{}: `{}` is no line of a table of products, as `f32 thin own` is, or the second of its kind; "
                     "`meshc doctor --tune {}` writes it anew",
                     file_, number_, line, file_));
   }
   [[noreturn]] void fail(const std::string& what) const {
-    throw Failure(Cause::environment,
-                  fmt::format("{} {}; `meshc doctor --tune {}` writes it anew", file_, what, file_));
+    throw Failure(Cause::data, fmt::format("{} {}; `meshc doctor --tune {}` writes it anew", file_, what, file_));
   }
 
   std::string file_;
@@ -104,7 +103,7 @@ std::optional<ProductTable> read_given() {
   if (file.find('/') == std::string::npos) return std::nullopt;
   const std::string text = read_text(file);
   if (text.empty())
-    throw Failure(Cause::environment,
+    throw Failure(Cause::usage,
                   fmt::format("MESHRT_GEMM names {}, which is not there or empty; `meshc doctor --tune {}` writes it",
                               file, file));
   return parse_product_table(text, file);

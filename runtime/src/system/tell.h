@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "meshrt/color.h"
+
 namespace meshrt {
 
 template <class... Values>
@@ -15,11 +17,14 @@ void tell_on(std::FILE* stream, fmt::format_string<Values...> format, Values&&..
   std::fwrite(text.data(), 1, text.size(), stream);
 }
 
-/// On stderr.
+/// On stderr. Where people look at it the word `error` or `warning` at the beginning has a colour.
+void tell_text(const std::string& text);
 template <class... Values>
 void tell(fmt::format_string<Values...> format, Values&&... values) {
-  tell_on(stderr, format, std::forward<Values>(values)...);
+  tell_text(fmt::format(format, std::forward<Values>(values)...));
 }
+/// Whether it has: what `--color` says. Before that it is `automatic`.
+void choose_color(Color);
 
 /// Of a stream whose text is what a command was asked for. Throws Failure (Cause::environment) where some of it could
 /// not be written; not where nobody reads on, as `head` does not.

@@ -8,6 +8,7 @@ from checkpoints import tensors as read_checkpoint
 from common import json_lines, meshc, scratch
 from common import run as execute
 from oracle import safetensors
+from oracle.philox import normal, uniform
 from texts.batch_norm import BATCH_NORM
 
 SEED = 20261123
@@ -97,6 +98,7 @@ def check(report, small):
                 worst = float(np.abs(np.load(f"{out}/logits.npy") - logits(a[:4], trained)).max())
                 report.check(f"{name}: fetch --evaluate, without labels, as NumPy", worst, BOUND if precision == "f64" else 1e-5)
         check_whole_numbers(report, folder, random)
+        check_draws(report, folder, random)
         check_without_states(report, folder, a, b)
         check_program(report, folder)
         check_not_finite(report, folder)
@@ -112,6 +114,8 @@ model Counted {
   metric total   = sum[batch](of)
   metric largest = max[batch](of)
   metric counted = sum[batch](i32(of % 1000) * 10007 + 1)
+  metric many    = sum[batch](i32(of % 1000) * 260000)
+  metric average = f64(sum[batch](i32(of % 1000) * 260000)) / f64(sum[batch](i32(of % 1000)))
   minimize loss with sgd(lr: 0.1)
 }
 mesh line { all: 2 }
@@ -120,7 +124,7 @@ layout default on line { batch -> all }
 
 
 def check_whole_numbers(report, folder, random):
-    """Metrics of whole numbers have all their digits, in f32 too."""
+    """Metrics of whole numbers have all their digits, in f32 too, and sums of a set more of them than those of a batch."""
     with open(f"{folder}/counted.mesh", "w") as file:
         file.write(COUNTED)
     of = random.integers(10**9, 10**11, 21)
@@ -129,8 +133,55 @@ def check_whole_numbers(report, folder, random):
     safetensors.write(f"{folder}/one.safetensors", {"w": np.ones((), np.float32)})
     done = execute(meshc(), "evaluate", "counted.mesh", "--params", "one.safetensors", "data.x.file=x.npy", "data.of.file=of.npy", "--json", cwd=folder)
     got = {name: number for name, number in json.loads(done.stdout)["metrics"].items() if name != "loss"}
-    expected = {"total": of.sum(), "largest": of.max(), "counted": (of % 1000 * 10007 + 1).sum()}
+    many = of % 1000 * 260000
+    report.true("a set has more than 32 bits, a batch has not", many.sum() >= 2**31 > max(many[at:at + 8].sum() for at in (0, 8, 16)))
+    expected = {"total": of.sum(), "largest": of.max(), "counted": (of % 1000 * 10007 + 1).sum(), "many": many.sum(), "average": 260000}
     report.true("metrics of whole numbers, with every digit", got == expected, (got, expected))
+
+
+DRAWN = """dim batch = 8, seq = 6, turn = 2
+model Drawn {
+  input x : real[batch, seq]
+  param w : real[seq] = ones
+  masked = random_uniform[batch, seq]() < 0.3
+  across = random_normal[seq, batch]()
+  noise  = sum[seq](across * where(masked, x * w, 0))
+  repeat turn { noise = noise + random_uniform[batch]() }
+  drawn = noise * random_uniform()
+  loss = mean[batch](drawn ^ 2)
+  metric share = mean[batch, seq](masked)
+  minimize loss with sgd(lr: 0.1)
+}
+mesh line { all: 2 }
+layout split on line { batch -> all }
+layout features on line { seq -> all }
+layout parts on line { batch -> all { accumulate: 2 } }
+"""
+
+
+def drawn(x, seed, step):
+    samples = len(x)
+    masked = uniform(seed, "random_uniform", [step], (samples, 6)) < 0.3
+    noise = (normal(seed, "random_normal", [step], (samples, 6)) * np.where(masked, x, 0)).sum(1)
+    for turn in range(2):
+        noise = noise + uniform(seed, "turn.random_uniform", [step, turn], (samples,))
+    return masked, noise * uniform(seed, "random_uniform_2", [step], ())
+
+
+def check_draws(report, folder, random):
+    """Draws go by a sample's place in the set: evaluations and predictions are those of NumPy whatever the batch."""
+    x = random.normal(size=(21, 6))
+    np.save(f"{folder}/drawn.npy", x)
+    safetensors.write(f"{folder}/ones.safetensors", {"w": np.ones(6, np.float32)})
+    with open(f"{folder}/drawn.mesh", "w") as file:
+        file.write(DRAWN)
+    for layout, batch in (("split", 8), ("features", 4), ("parts", 12), ("parts", 24)):
+        common = ("drawn.mesh", "--layout", layout, "--set", f"batch={batch}", "--precision", "f64", "--params", "ones.safetensors", "data.x.file=drawn.npy", "-A", "oversubscribed")
+        got = json.loads(execute(meshc(), "evaluate", *common, "--json", cwd=folder).stdout)
+        masked, values = drawn(x, 1, got["step"])
+        report.check(f"draws of a set, {layout}, batches of {batch}, as NumPy", far(got["metrics"], {"loss": (values**2).mean(), "share": masked.mean()}), BOUND)
+        execute(meshc(), "predict", *common[:1], "drawn", *common[1:], "--out", "predicted", cwd=folder)
+        report.check(f"and predicted, {layout}, batches of {batch}", float(np.abs(np.load(f"{folder}/predicted/drawn.npy") - values).max()), BOUND)
 
 
 def check_without_states(report, folder, a, b):

@@ -25,6 +25,10 @@ def held_inverse_sqrt(peak, hold):
     return lambda t: peak if t <= hold else peak * math.sqrt(hold / t)
 
 
+def step(peak, every, factor=0.1, times=math.inf, warmup=0):
+    return lambda t: peak * t / warmup if t < warmup else peak * factor ** min(times, (t - max(warmup, 1)) // every)
+
+
 def constant(rate, warmup):
     return lambda t: rate * min(t / warmup, 1)
 
