@@ -249,7 +249,7 @@ std::string compared(const std::vector<Json>& plans) {
     rows.push_back({title + std::string(more.empty() ? ": none" : "")});
     rows.insert(rows.end(), more.begin(), more.end());
   };
-  section("collectives of a training step, with what the rank that sends most sends", collectives(plans));
+  section("collectives of a training step, each with what the rank sends that sends most of it", collectives(plans));
   section("values that lie differently", differing_values(plans));
   return in_columns(rows);
 }

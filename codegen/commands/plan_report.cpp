@@ -210,7 +210,8 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
   text += "\ncollectives, of a training step";
   if (p.collectives.empty()) text += "\n  none\n";
   else
-    text += fmt::format(", with what the rank that sends most sends: {} in all\n", meshrt::bytes_text(bytes_sent(p)));
+    text += fmt::format(", each with what the rank sends that sends most of it: {} in all\n",
+                        meshrt::bytes_text(bytes_sent(p)));
   text += collectives_text(sharded, p, sources);
   if (const Entry* outer = outer_step_of(compiled)) {
     const Prediction after = predict(outer->sharded);

@@ -82,8 +82,8 @@ std::string collectives(Facts& facts) {
   own.push_back({"What removes it"});
   const std::vector<size_t> sending = by_cost(facts, step, true), silent = by_cost(facts, step, false);
   std::string text = fmt::format(
-      "<p>Bytes are those of the rank that sends most: {} in a step. All of them together take {}; computation hides "
-      "all but {} of that.</p>\n",
+      "<p>Bytes of each are those of the rank that sends most of it: {} in a step. All of them together take {}; "
+      "computation hides all but {} of that.</p>\n",
       bytes_text(bytes_sent(step)), time_text(step.communication_seconds), time_text(facts.time.exposed));
   if (!sending.empty())
     text += html::table(fmt::format("{} collectives of a training step, the dearest first", sending.size()), own,

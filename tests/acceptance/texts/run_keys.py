@@ -7,7 +7,7 @@ from common import run as execute
 VALUES = {  # by the pattern of what may be written as text
     "^[0-9_.]+([eE][-+]?[0-9]+)?$": "a number above 0",
     "^[0-9_.]+ *([KMG]i?B|kB|B)?$": "bytes, or `5 GB`",
-    "^[0-9]+([.][0-9]{1,6})?%$": "entries, or `95%`",
+    "^(100([.]0{1,6})?|[0-9]{1,2}([.][0-9]{1,6})?)%$": "entries, or `95%`",
     "^([0-9]+-)?[0-9]+(:[0-9]{1,2}){0,2}$": "seconds, or `HH:MM:SS`",
     "^[0-9_]+([.][.][0-9_]+)?$": "`10`, or `10..12`",
 }
