@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ranges>
 
+#include "codegen/graph/dims.h"
 #include "codegen/graph/op.h"
 #include "codegen/layout/owned_parameters.h"
 
@@ -46,13 +47,15 @@ void Declared::find_gradients_of_turns(BodyId body) {
   const auto same = [&](ValueId of_turn, ValueId gradient) {
     if (const auto found = gradients_.find(gradient); found != gradients_.end()) gradients_[of_turn] = found->second;
   };
-  const auto merges_groups = [&](const Op& op) {
-    const MergeOp* merge = std::get_if<MergeOp>(&op);
-    return merge && std::ranges::find(graph_.grouped, merge->to, &GroupedTurns::turns) != graph_.grouped.end();
+  const auto puts_groups_together = [&](const Node& node) {
+    return is_view(node.op) && std::ranges::any_of(graph_.grouped, [&](const GroupedTurns& one) {
+             return has(graph_.type(node.inputs[0]).dims, one.groups) &&
+                    has(graph_.type(node.results[0]).dims, one.turns);
+           });
   };
   for (const NodeId id : std::views::reverse(graph_.body(body).nodes)) {
     const Node& node = graph_.node(id);
-    if (merges_groups(node.op)) same(node.inputs[0], node.results[0]);
+    if (puts_groups_together(node)) same(node.inputs[0], node.results[0]);
     const LoopOp* loop = std::get_if<LoopOp>(&node.op);
     if (!loop) continue;
     for (const auto& collect : loop->collects) same(collect.turn, collect.stacked);
