@@ -69,6 +69,11 @@ def check_decoder(report, folder):
         file.write("the\n\nend\n")
     refused(report, "an empty line of a file", plain, ("-f", f"{folder}/prompts.txt"),
             f"{folder}/prompts.txt:2: there is nothing to go on from: give at least one character, or in the run file `start`", ("-f", f"{folder}/prompts.txt", "data.token={file: none, start: 1}"))
+    with open(f"{folder}/long.txt", "w", encoding="utf-8") as file:
+        file.write(f"the\n{PROMPT}\n")
+    refused(report, "a long line of a file", plain, ("-f", f"{folder}/long.txt", *more),
+            f"{folder}/long.txt:2: prompt `{PROMPT}` has 13 positions, and with 3 more there are 16: the model has 8; shorten the prompt, give fewer `--tokens`, or compile it with `--set seq=16`",
+            ("-f", f"{folder}/long.txt", *more, "--set", "seq=16"))
     refused(report, "bytes beyond the vocabulary", plain, ("--prompt", "na\u00efve"),
             "prompt `na\u00efve`: the model has no element 195, its vocabulary has 128: it reads bytes below that", ("--prompt", "naive"))
     refused(report, "parameters of other sizes", plain, ("--prompt", "the", "--set", "embed=16", "--set", "vocab=200"),

@@ -41,8 +41,8 @@ std::vector<Sequence> sequences_of(const Prompts& prompts, const DecoderShape& s
       throw Failure(
           Cause::data,
           fmt::format(
-              "prompt `{}` has {} positions, and with {} more there are {}: the model has {}; {}", abbreviated(prompt),
-              one.forced, more, longest, shape.positions,
+              "{}{}prompt `{}` has {} positions, and with {} more there are {}: the model has {}; {}", place,
+              place.empty() ? "" : ": ", abbreviated(prompt), one.forced, more, longest, shape.positions,
               shape.learned
                   ? fmt::format("its parameters have `{}`, so shorten the prompt or give fewer `--tokens`", shape.along)
                   : fmt::format("shorten the prompt, give fewer `--tokens`, or compile it with `--set {}={}`",
