@@ -225,6 +225,9 @@ std::optional<MapFunction> map_function(const Op&);
 std::optional<Reduce> combining(const Op&);
 /// x + y, element by element.
 bool is_addition(const Op&);
+/// Of a product of two operands that, over one more dim which both have: what it gives is the sum of what the op gives
+/// at each index of that dim. Nothing for other ops.
+std::optional<Op> multiplied_over(const Op&, DimId also);
 /// It reads nothing and computes nothing: a number, positions, the step and its rate, what is stored; repeated or not.
 bool is_given(const Graph&, const Node&);
 /// The dim whose positions the elements are, if they are just that.

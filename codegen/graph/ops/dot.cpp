@@ -2,6 +2,18 @@
 // up. Products of bf16 or f16 are f32, in which they are added up; one operand may be so beside another of f32.
 #include "codegen/graph/ops/definitions.h"
 
+namespace mesh {
+
+std::optional<Op> multiplied_over(const Op& op, DimId also) {
+  const auto* dot = std::get_if<DotOp>(&op);
+  if (!dot) return std::nullopt;
+  DotOp over{{also}};
+  over.dims.insert(over.dims.end(), dot->dims.begin(), dot->dims.end());
+  return over;
+}
+
+}  // namespace mesh
+
 namespace mesh::ops {
 namespace {
 
