@@ -3,17 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "codegen/layout/cost.h"
 #include "codegen/program/exposed.h"
 #include "codegen/way_out.h"
 #include "frontend/lint_levels.h"
+#include "meshrt/generation.h"
 #include "meshrt/log.h"
 
 namespace mesh {
 namespace {
 
-constexpr size_t most_diagnostics = 4;  // that are looked at: each takes a compilation for each of its alternatives
+constexpr size_t most_priced = 6;  // rules: each takes a compilation
 
 struct Priced {
   std::string rule;
@@ -30,14 +33,14 @@ std::string with_attributes(std::string rules, std::string_view old) {
   return rules + attributes;
 }
 
-size_t count_of(const std::vector<Diagnostic>& told, const std::string& code) {
-  return static_cast<size_t>(std::ranges::count(told, code, &Diagnostic::code));
+int64_t count_of(const std::vector<Diagnostic>& told, const std::string& code) {
+  return std::ranges::count(told, code, &Diagnostic::code);
 }
 
 /// What comes of the alternatives of one diagnostic.
 struct Tried {
-  std::vector<Priced> compiled;
-  std::vector<std::string> rules;  // with which this is no longer wrong, but something else is
+  std::vector<Priced> priced;
+  std::vector<std::string> rules;  // with which this is no longer wrong, whatever else is
 };
 
 class Trials {
@@ -46,29 +49,57 @@ class Trials {
          const std::vector<Diagnostic>& told)
       : request_(request), sources_(sources), levels_(levels), told_(told) {}
 
-  Tried all_of(const Diagnostic& one) const {
+  Tried all_of(const Diagnostic& one) {
     Tried tried;
     for (const Fix& alternative : one.alternatives) take(one, alternative, tried);
-    std::ranges::stable_sort(tried.compiled, {}, [](const Priced& of) { return of.cost.seconds; });
+    std::ranges::stable_sort(tried.priced, {}, [](const Priced& of) { return of.cost.seconds; });
     return tried;
   }
 
  private:
+  /// What comes of a rule in the place of one that is written.
+  struct Trial {
+    std::vector<Diagnostic> said;
+    std::optional<StepCost> cost;  // unset: it does not compile, or too many were compiled before
+  };
+
   /// A rule of several dims may contradict itself in more than one tensor: then it is written anew once more.
-  void take(const Diagnostic& one, const Fix& alternative, Tried& tried) const {
+  void take(const Diagnostic& one, const Fix& alternative, Tried& tried) {
     const Span at = alternative.span;
     std::string rule = with_attributes(alternative.text, sources_.text(at));
     for (size_t turn = 0; turn < most_turns; ++turn) {
-      DiagnosticSink found = with_levels_of(levels_);
-      if (const std::optional<Compiled> compiled = compiled_with({at, rule, rule, true}, request_, sources_, found)) {
-        const bool known = std::ranges::count(tried.compiled, rule, &Priced::rule) > 0;
-        if (!known) tried.compiled.push_back({rule, step_cost(compiled->sharded(), compiled->program)});
+      const Trial& trial = of(at, rule);
+      if (trial.cost) {
+        const bool known = std::ranges::count(tried.priced, rule, &Priced::rule) > 0;
+        if (!known) tried.priced.push_back({rule, *trial.cost});
         return;
       }
-      const std::vector<Diagnostic> said = found.diagnostics();
-      if (count_of(said, one.code) < count_of(told_, one.code)) return tried.rules.push_back(rule);
-      if (!rewrite(rule, at, said)) return;
+      if (count_of(trial.said, one.code) < count_of(told_, one.code)) return tried.rules.push_back(rule);
+      if (!rewrite(rule, at, trial.said)) return;
     }
+  }
+
+  /// Each rule is tried once, whichever diagnostics propose it: whether there is such a layout, then what it costs.
+  const Trial& of(Span at, const std::string& rule) {
+    const auto [known, fresh] = trials_.try_emplace({at.file, at.begin, rule});
+    Trial& trial = known->second;
+    if (!fresh) return trial;
+    const Change change{at, rule, rule, true};
+    const auto compiled = [&](const CompileRequest& as) {
+      DiagnosticSink found = with_levels_of(levels_);
+      std::optional<Compiled> made = compiled_with(change, as, sources_, found);
+      trial.said = found.diagnostics();
+      return made;
+    };
+    CompileRequest resolved = request_;
+    resolved.stop_after = "recognised";
+    resolved.stop_entry = request_.generate ? meshrt::generate_entry : "train";
+    resolved.search_seconds = 0;
+    compiled(resolved);
+    if (std::ranges::count(trial.said, Level::error, &Diagnostic::level) > 0 || priced_ == most_priced) return trial;
+    ++priced_;
+    if (const std::optional<Compiled> step = compiled(request_)) trial.cost = step_cost(step->sharded(), step->program);
+    return trial;
   }
 
   /// As the first of these proposes for a rule that has come to stand at `at`.
@@ -88,12 +119,14 @@ class Trials {
   const SourceMap& sources_;
   const DiagnosticSink& levels_;
   const std::vector<Diagnostic>& told_;
+  std::map<std::tuple<FileId, uint32_t, std::string>, Trial> trials_;
+  size_t priced_ = 0;
 };
 
 /// In place of what a diagnostic proposes without having tried it.
 std::vector<std::string> helps_of(const Tried& tried) {
   std::vector<std::string> helps;
-  for (const auto& [rule, cost] : tried.compiled)
+  for (const auto& [rule, cost] : tried.priced)
     helps.push_back(fmt::format("`{}`: a step takes {} and sends {}, a rank holds {}", rule, time_text(cost.seconds),
                                 meshrt::bytes_text(cost.bytes), meshrt::bytes_text(cost.memory)));
   if (helps.empty())
@@ -107,14 +140,10 @@ void price_alternatives(const CompileRequest& request, const SourceMap& sources,
                         std::vector<Diagnostic>& told) {
   CompileRequest whole = request;
   whole.stop_after.clear();
-  const Trials trials(whole, sources, levels, told);
-  size_t looked_at = 0;
+  Trials trials(whole, sources, levels, told);
   std::vector<std::pair<Diagnostic*, std::vector<std::string>>> found;
-  for (Diagnostic& one : told) {
-    if (one.alternatives.empty()) continue;
-    found.emplace_back(&one,
-                       ++looked_at > most_diagnostics ? std::vector<std::string>() : helps_of(trials.all_of(one)));
-  }
+  for (Diagnostic& one : told)
+    if (!one.alternatives.empty()) found.emplace_back(&one, helps_of(trials.all_of(one)));
   for (auto& [one, helps] : found) one->helps = std::move(helps);
 }
 

@@ -6,9 +6,9 @@
 
 namespace mesh {
 
-/// Compiles the spec with each of the alternatives that diagnostics have (frontend/diagnostic.h). Those that compile
-/// take the place of their helps, the fastest step first, with its time, bytes and memory; where none does, those that
-/// leave other errors alone. What helps nothing is not proposed.
+/// Tries each of the alternatives that diagnostics have (frontend/diagnostic.h). Those that compile take the place of
+/// their helps, the fastest step first, with its time, bytes and memory; where none does, or too many did before, those
+/// with which this one is no longer wrong. What helps nothing is not proposed.
 void price_alternatives(const CompileRequest&, const SourceMap&, const DiagnosticSink& levels,
                         std::vector<Diagnostic>&);
 

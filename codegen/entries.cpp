@@ -1,7 +1,10 @@
 #include "codegen/entries.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "codegen/gradient/differentiate.h"
 #include "codegen/gradient/regions.h"
@@ -11,6 +14,7 @@
 #include "codegen/graph/draws.h"
 #include "codegen/graph/op.h"
 #include "codegen/graph/rewrite.h"
+#include "codegen/graph/same_values.h"
 #include "codegen/graph/verify_graph.h"
 #include "codegen/optimizer/loss_scale.h"
 #include "codegen/optimizer/norms.h"
@@ -121,7 +125,14 @@ std::optional<Span> counts_samples(const Graph& of) {
   return {};
 }
 
-DimId first_input_dim(const Graph& graph) {
+void report_other_batch(DiagnosticSink& sink, Span at, const char* on_what, const std::string& here) {
+  sink.error("E0218", at, "the value of a sample depends on {}", on_what)
+      .here("{}", here)
+      .help("`meshc fetch --evaluate` gives the values of one batch");
+}
+
+DimId samples_of(const Graph& graph) {
+  if (graph.sample_dim) return graph.sample_dim;
   const auto first = std::ranges::find(graph.stored, StoredKind::input, &Stored::kind);
   return first == graph.stored.end() || first->type.dims.empty() ? DimId{} : first->type.dims.front();
 }
@@ -129,7 +140,7 @@ DimId first_input_dim(const Graph& graph) {
 }  // namespace
 
 void require_samples(Graph& graph, DiagnosticSink& sink) {
-  if (!graph.sample_dim) graph.sample_dim = first_input_dim(graph);
+  graph.sample_dim = samples_of(graph);
   if (!graph.sample_dim) {
     for (const Output& output : graph.outputs)
       sink.error("E0218", output.span, "`{}` is no value of each sample: model `{}` has no samples", output.name,
@@ -148,12 +159,8 @@ void require_samples(Graph& graph, DiagnosticSink& sink) {
   }
   if (!good) return;
   draw_by_set(graph);
-  if (const std::optional<Span> counting = counts_samples(graph)) {
-    sink.error("E0218", *counting, "the value of a sample depends on its place in its batch")
-        .here("counts along `{}`", samples)
-        .help("`meshc fetch --evaluate` gives the values of one batch");
-    return;
-  }
+  if (const std::optional<Span> counting = counts_samples(graph))
+    return report_other_batch(sink, *counting, "its place in its batch", fmt::format("counts along `{}`", samples));
   const std::optional<Span> mixing = mixes_samples(graph);
   if (!mixing) return;
   sink.error("E0218", *mixing, "the value of a sample depends on the others of its batch")
@@ -164,25 +171,18 @@ void require_samples(Graph& graph, DiagnosticSink& sink) {
 }
 
 void require_same_numbers(const Graph& graph, const Graph& larger, DiagnosticSink& sink) {
-  const auto nodes_of = [](const Graph& of) {
-    std::vector<NodeId> all;
-    for (const Body& body : of.bodies) all.insert(all.end(), body.nodes.begin(), body.nodes.end());
-    return all;
-  };
-  const auto number_of = [](const Graph& of, NodeId id) {
-    const std::vector<ValueId>& results = of.node(id).results;
-    return results.size() == 1 ? literal_number(of, results.front()) : std::nullopt;
-  };
-  const std::vector<NodeId> nodes = nodes_of(graph), others = nodes_of(larger);
-  for (size_t i = 0; i < std::min(nodes.size(), others.size()); ++i) {
-    const Node& node = graph.node(nodes[i]);
-    const auto number = number_of(graph, nodes[i]), other = number_of(larger, others[i]);
-    if (!number || !other || *number == *other) continue;
-    sink.error("E0218", node.span, "the value of a sample depends on how many its batch has")
-        .here("another number in a batch of another size")
-        .help("`meshc fetch --evaluate` gives the values of one batch");
-    return;
-  }
+  SameValues same;
+  const auto numbers_of = [&](const Graph& of) { return same.number(of, names_of_samples(of, samples_of(of))); };
+  const std::vector<int> numbers = numbers_of(graph), others = numbers_of(larger);
+  const std::set<int> known(others.begin(), others.end());
+  const auto is_other = [&](ValueId value) { return !known.contains(numbers[value.index]); };
+  if (std::ranges::none_of(graph.outputs, [&](const Output& one) { return is_other(one.value); })) return;
+  for (const Body& body : graph.bodies)
+    for (const NodeId id : body.nodes) {
+      const Node& node = graph.node(id);
+      if (std::holds_alternative<LoopOp>(node.op) || std::ranges::none_of(node.results, is_other)) continue;
+      return report_other_batch(sink, node.span, "how many its batch has", "another value in a batch of another size");
+    }
 }
 
 }  // namespace mesh

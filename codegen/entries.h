@@ -20,7 +20,7 @@ void keep_updates(Graph&);
 /// E0218 unless every output has a value for each sample, made of that sample alone and not of its place in its batch.
 /// Also a model without an objective has samples here, along the first dim of its first input.
 void require_samples(Graph&, DiagnosticSink&);
-/// E0218 where a number is not the one of the same model with a `larger` batch.
+/// E0218 unless every output is computed as in the same model with a `larger` batch.
 void require_same_numbers(const Graph&, const Graph& larger, DiagnosticSink&);
 
 }  // namespace mesh

@@ -1,9 +1,12 @@
 // model_passes.cpp: from the graph as it is written to the complete one.
+#include <set>
+
 #include "codegen/compile/choose_layout.h"
 #include "codegen/compile/passes.h"
 #include "codegen/entries.h"
 #include "codegen/gradient/group_turns.h"
 #include "codegen/gradient/micro_batches.h"
+#include "codegen/gradient/products_of_turns.h"
 #include "codegen/gradient/replicas.h"
 #include "codegen/gradient/weight_loops.h"
 #include "codegen/graph/rewrite.h"
@@ -65,6 +68,14 @@ void narrow_entry(Compilation& c) {
   else if (is_narrow(products)) narrow_products(c.entry.graph, products);
 }
 
+/// Loops of which no more is to be kept: their turns are computed again, or are those of a pipeline's stages.
+std::set<DimId> turn_by_turn(const Compilation& c, const ComputedAgain& again) {
+  std::set<DimId> dims;
+  for (const auto& [dim, turns] : again.loops) dims.insert(dim);
+  for (const PipelineLoop& loop : c.layout->pipeline.loops) dims.insert(loop.dim);
+  return dims;
+}
+
 /// Over batches, counts stay sums that add up, but for those within a loop of micro-batches: they are not carried.
 void differentiate_entry(Compilation& c) {
   Graph& graph = c.entry.graph;
@@ -82,6 +93,7 @@ void differentiate_entry(Compilation& c) {
   if (cut) carry_through_loops(graph, for_groups(*c.layout, graph));
   if (c.entry.over_batches()) label_regions(graph);
   else graph = differentiated(graph, again);
+  if (c.entry.is_step() && !c.request.plain) multiply_behind_loops(graph, turn_by_turn(c, again));
   if (c.entry.is_step()) want_gradients(graph, c.request.wanted, c.sink);
 }
 

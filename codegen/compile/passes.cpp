@@ -7,6 +7,7 @@
 #include "codegen/graph/print_graph.h"
 #include "codegen/graph/verify_graph.h"
 #include "codegen/layout/print_sharded.h"
+#include "codegen/layout/stages.h"
 #include "codegen/layout/verify_placements.h"
 #include "codegen/program/fits_rank.h"
 #include "codegen/program/lower.h"
@@ -45,8 +46,10 @@ struct CompilerPass {
 
 std::string graph_text(const Compilation& c) { return print_graph(c.entry.graph); }
 void check_graph(const Compilation& c, const char* pass) { verify_graph(c.entry.graph, pass); }
-void check_regions(const Graph& graph, const std::vector<Region>& regions, const char* pass) {
-  if (const std::vector<std::string> wrong = verify_regions(graph, regions); !wrong.empty())
+void check_regions(const Graph& graph, const Layout& layout, const std::vector<Region>& regions, const char* pass) {
+  const Stages stages(graph, layout);
+  const auto divided = [&](const LoopOp& loop) { return stages.is_divided(loop); };
+  if (const std::vector<std::string> wrong = verify_regions(graph, regions, divided); !wrong.empty())
     internal_error(fmt::format("after {}: {}", pass, wrong.front()));
 }
 /// Movements, too, are of one function of a region, and read what that may.
@@ -54,7 +57,7 @@ void check_sharded(const Compilation& c, const char* pass) {
   const Graph& graph = c.entry.sharded.graph;
   verify_graph(graph, pass);
   verify_placements(c.entry.sharded, pass);
-  check_regions(graph, regions_of(graph), pass);
+  check_regions(graph, c.entry.sharded.layout, regions_of(graph), pass);
 }
 void check_program(const Compilation& c, const char* pass) {
   if (const std::vector<std::string> wrong = verify_program(c.result.program); !wrong.empty())
@@ -80,7 +83,9 @@ const CompilerPass passes[] = {
      graph_text, check_graph},
     {Of::entry, "regions", "the same as regions: what goes into F, R, I and W of each, and out of them",
      cut_into_regions, [](const Compilation& c) { return print_regions(c.entry.graph, c.entry.regions); },
-     [](const Compilation& c, const char* pass) { check_regions(c.entry.graph, c.entry.regions, pass); }},
+     [](const Compilation& c, const char* pass) {
+       check_regions(c.entry.graph, for_groups(*c.layout, c.entry.graph), c.entry.regions, pass);
+     }},
     {Of::entry, "sharded", "every value with its placement, every movement of data an op with its reason", place_entry,
      [](const Compilation& c) { return print_sharded(c.entry.sharded); }, check_sharded},
     {Of::program, "program", "what one rank executes: buffers, loop nests, calls, collectives", lower_entries,

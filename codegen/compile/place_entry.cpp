@@ -38,11 +38,12 @@ void cut_where_faster(Compilation& c, const std::function<ShardedGraph()>& place
 }  // namespace
 
 void place_graph(Compilation& c) {
+  const Graph& graph = c.entry.graph;
+  const std::shared_ptr<GraphFacts> facts = c.facts ? c.facts : facts_of(graph, c.layout->mesh, c.machine);
   const auto placed = [&] {
-    const Graph& graph = c.entry.graph;
     Layout layout = for_groups(for_micro_batches(*c.layout, graph.micro_batches), graph);
     if (c.entry.is_step()) layout.pipeline.owned = c.layout->pipeline.owned = owned_parameters(graph, layout);
-    return c.facts ? place(c.facts, layout) : place(graph, layout, c.machine);
+    return place(facts, layout);
   };
   c.entry.sharded = placed();
   check_stage_movements(c.entry.sharded, c.sink);

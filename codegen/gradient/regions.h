@@ -8,6 +8,7 @@
 // Everything that goes from one to another is in one of their lists: nothing else has to be kept, or sent.
 #pragma once
 #include <array>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -41,8 +42,11 @@ std::vector<Region> regions_of(const Graph&);
 
 /// One message a violation, empty where the regions say all that goes from one of their functions to another: every
 /// node of F, R, I and W reads what its function has made so far, or what one of its region's lists has; F reads of
-/// regions before it alone, R of its own F, I never of W; lists name what there is.
-std::vector<std::string> verify_regions(const Graph&, const std::vector<Region>&);
+/// regions before it alone, R of its own F, I never of W; lists name what there is. Of loops that are `divided` among
+/// stages each begins R with what was handed on to it in F: whatever R carries, F does.
+std::vector<std::string> verify_regions(
+    const Graph&, const std::vector<Region>&,
+    const std::function<bool(const LoopOp&)>& divided = [](const LoopOp&) { return false; });
 
 /// Their number; then of each "region 2: repeat layer, F 1 R 0 I 1 W 0" and a line for each list that has values.
 std::string print_regions(const Graph&, const std::vector<Region>&);

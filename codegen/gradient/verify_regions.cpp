@@ -4,6 +4,7 @@
 
 #include "codegen/gradient/region_flow.h"
 #include "codegen/graph/print_graph.h"
+#include "codegen/graph/rewrite.h"
 
 namespace mesh {
 
@@ -13,8 +14,9 @@ bool has(const std::vector<ValueId>& list, ValueId value) { return std::ranges::
 
 class RegionVerifier {
  public:
-  RegionVerifier(const Graph& graph, const std::vector<Region>& regions)
-      : graph_(graph), flow_(graph), regions_(regions) {}
+  RegionVerifier(const Graph& graph, const std::vector<Region>& regions,
+                 const std::function<bool(const LoopOp&)>& divided)
+      : graph_(graph), flow_(graph), regions_(regions), divided_(divided) {}
 
   std::vector<std::string> run() {
     for (const NodeId id : flow_.nodes()) {
@@ -30,6 +32,8 @@ class RegionVerifier {
         continue;
       }
       for (const Origin& from : flow_.reads(node)) read(node, from);
+      const auto* loop = std::get_if<LoopOp>(&node.op);
+      if (loop && node.part == Part::recompute && divided_(*loop)) begin_as_forward(node, *loop);
     }
     for (const Region& one : regions_) made(one);
     return std::move(messages_);
@@ -69,6 +73,19 @@ class RegionVerifier {
       say(node, fmt::format("reads the gradient {} of an earlier region", what));
   }
 
+  /// Each stage adds up its own terms of a sum, and needs nothing of it from those before.
+  void begin_as_forward(const Node& node, const LoopOp& again) {
+    const Region& own = regions_[node.region.index];
+    const auto is_carried = [&](ValueId initial) {
+      if (!own.loop) return false;
+      const auto& carries = std::get<LoopOp>(graph_.node(own.loop).op).carries;
+      return std::ranges::find(carries, initial, &LoopOp::Carry::initial) != carries.end();
+    };
+    for (const LoopOp::Carry& carry : again.carries)
+      if (!only_adds_up(graph_, again, carry) && !is_carried(carry.initial))
+        say(node, fmt::format("begins with {}, which F does not hand on", value_name(graph_, carry.initial)));
+  }
+
   /// Lists have what their functions make or take.
   void made(const Region& one) {
     const auto check = [&](const std::vector<ValueId>& list, const char* name, auto&& good) {
@@ -98,13 +115,15 @@ class RegionVerifier {
   const Graph& graph_;
   const Flow flow_;
   const std::vector<Region>& regions_;
+  const std::function<bool(const LoopOp&)>& divided_;
   std::vector<std::string> messages_;
 };
 
 }  // namespace
 
-std::vector<std::string> verify_regions(const Graph& graph, const std::vector<Region>& regions) {
-  return RegionVerifier(graph, regions).run();
+std::vector<std::string> verify_regions(const Graph& graph, const std::vector<Region>& regions,
+                                        const std::function<bool(const LoopOp&)>& divided) {
+  return RegionVerifier(graph, regions, divided).run();
 }
 
 }  // namespace mesh

@@ -66,11 +66,9 @@ enum class Part : uint8_t {
 };
 const char* name_of(Part);
 const char* phase_of(Part);  // forward, backward or update
-/// Whether nodes of both are executed as one today: what a gradient needs is recomputed where it is needed.
-constexpr bool together(Part a, Part b) {
-  const auto backward = [](Part part) { return part == Part::recompute ? Part::input_gradient : part; };
-  return backward(a) == backward(b);
-}
+/// As what a node is executed today: what a gradient needs is recomputed where it is needed.
+constexpr Part executed_as(Part part) { return part == Part::recompute ? Part::input_gradient : part; }
+constexpr bool together(Part a, Part b) { return executed_as(a) == executed_as(b); }
 
 // ---- attributes: one struct an op; the variant's type is the op's kind
 // ---------------------------------------------------

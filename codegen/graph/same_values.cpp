@@ -1,5 +1,6 @@
 #include "codegen/graph/same_values.h"
 
+#include "codegen/graph/dims.h"
 #include "codegen/graph/hash.h"
 #include "codegen/graph/rewrite.h"
 
@@ -13,9 +14,8 @@ size_t SameValues::HashOfKey::operator()(const Key& key) const {
   return hash;
 }
 
-DimId SameValues::common_dim(const Dim& dim, int occurrence) {
-  return dims_.emplace(std::tuple(dim.name, dim.size, occurrence), DimId{static_cast<uint32_t>(dims_.size())})
-      .first->second;
+DimId SameValues::common_dim(const std::string& name, int64_t size, int occurrence) {
+  return dims_.emplace(std::tuple(name, size, occurrence), DimId{static_cast<uint32_t>(dims_.size())}).first->second;
 }
 
 StoredId SameValues::common_stored(const std::string& path) {
@@ -24,9 +24,13 @@ StoredId SameValues::common_stored(const std::string& path) {
 
 class SameValues::Walk {
  public:
-  Walk(SameValues& same, const Graph& graph) : same_(same), graph_(graph), numbers_(graph.values.size(), -1) {
+  Walk(SameValues& same, const Graph& graph, const std::vector<DimId>& any_size)
+      : same_(same), graph_(graph), numbers_(graph.values.size(), -1) {
     std::map<std::string, int> seen;  // of one name: the first of one graph is the first of another
-    for (const Dim& dim : graph.dims) dims_.push_back(same.common_dim(dim, seen[dim.name]++));
+    for (uint32_t i = 0; i < graph.dims.size(); ++i) {
+      const Dim& dim = graph.dims[i];
+      dims_.push_back(same.common_dim(dim.name, has(any_size, DimId{i}) ? 0 : dim.size, seen[dim.name]++));
+    }
     body(graph.root(), 0);
   }
   std::vector<int> numbers() { return std::move(numbers_); }
@@ -97,6 +101,8 @@ class SameValues::Walk {
   std::vector<int> numbers_;
 };
 
-std::vector<int> SameValues::number(const Graph& graph) { return Walk(*this, graph).numbers(); }
+std::vector<int> SameValues::number(const Graph& graph, const std::vector<DimId>& any_size) {
+  return Walk(*this, graph, any_size).numbers();
+}
 
 }  // namespace mesh

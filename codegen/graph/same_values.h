@@ -1,5 +1,5 @@
 // same_values.h: which values of one graph another computes too, whatever the layout of each: an evaluation finds in
-// the training step the sums that its metrics need.
+// the training step the sums that its metrics need, a prediction what it computes of samples in a larger batch.
 #pragma once
 #include <map>
 #include <string>
@@ -13,11 +13,11 @@ namespace mesh {
 
 /// Numbers values: equal numbers mean the same op of values with equal numbers. What only moves a value (a reshard)
 /// does not change its number. A stored tensor is that of the same path in another graph, a dim that of the same name
-/// and size.
+/// and size, or of the same name alone where it is one of `any_size`.
 class SameValues {
  public:
   /// By value; -1 for values that no node makes.
-  std::vector<int> number(const Graph&);
+  std::vector<int> number(const Graph&, const std::vector<DimId>& any_size = {});
 
  private:
   class Walk;
@@ -37,7 +37,7 @@ class SameValues {
   };
 
   int intern(Key key) { return numbers_.emplace(std::move(key), static_cast<int>(numbers_.size())).first->second; }
-  DimId common_dim(const Dim&, int occurrence);
+  DimId common_dim(const std::string& name, int64_t size, int occurrence);
   StoredId common_stored(const std::string& path);
 
   std::unordered_map<Key, int, HashOfKey> numbers_;

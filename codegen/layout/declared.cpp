@@ -1,6 +1,7 @@
 #include "codegen/layout/declared.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "codegen/graph/op.h"
 #include "codegen/layout/owned_parameters.h"
@@ -38,14 +39,21 @@ Declared::Declared(const Graph& graph, const Layout& layout)
   find_gradients_of_turns(graph.root());
 }
 
-/// From outer loops to inner ones. The gradient of a parameter that a loop stacks is made turn by turn; what a
-/// micro-batch adds to a gradient, and their sum so far, lie as the gradient does.
+/// From outer loops to inner ones, in each body from what reads to what is read. The gradient of a parameter that a
+/// loop stacks is made turn by turn; what a micro-batch adds to a gradient, and their sum so far, lie as the gradient
+/// does; so does what is stacked group by group, where a loop's turns are in groups.
 void Declared::find_gradients_of_turns(BodyId body) {
   const auto same = [&](ValueId of_turn, ValueId gradient) {
     if (const auto found = gradients_.find(gradient); found != gradients_.end()) gradients_[of_turn] = found->second;
   };
-  for (const NodeId id : graph_.body(body).nodes) {
-    const LoopOp* loop = std::get_if<LoopOp>(&graph_.node(id).op);
+  const auto merges_groups = [&](const Op& op) {
+    const MergeOp* merge = std::get_if<MergeOp>(&op);
+    return merge && std::ranges::find(graph_.grouped, merge->to, &GroupedTurns::turns) != graph_.grouped.end();
+  };
+  for (const NodeId id : std::views::reverse(graph_.body(body).nodes)) {
+    const Node& node = graph_.node(id);
+    if (merges_groups(node.op)) same(node.inputs[0], node.results[0]);
+    const LoopOp* loop = std::get_if<LoopOp>(&node.op);
     if (!loop) continue;
     for (const auto& collect : loop->collects) same(collect.turn, collect.stacked);
     if (graph_.micro_batches.time && loop->dim == graph_.micro_batches.time)

@@ -85,4 +85,8 @@ std::shared_ptr<const PricedStrategies> GraphFacts::strategies(const OpContext& 
   return met.strategies[at] = std::move(made);
 }
 
+std::shared_ptr<GraphFacts> facts_of(const Graph& graph, const MeshShape& mesh, const Machine& machine) {
+  return std::make_shared<GraphFacts>(graph, machine, std::make_shared<ReshardPlanner>(graph, mesh, machine));
+}
+
 }  // namespace mesh

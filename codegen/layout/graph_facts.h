@@ -55,4 +55,7 @@ class GraphFacts {
   std::vector<Met> met_;  // by node
 };
 
+/// With a planner of its own. What they are of must stay while they are used.
+std::shared_ptr<GraphFacts> facts_of(const Graph&, const MeshShape&, const Machine&);
+
 }  // namespace mesh

@@ -227,8 +227,7 @@ ShardedGraph place(std::shared_ptr<GraphFacts> graph, const Layout& layout) {
 }
 
 ShardedGraph place(const Graph& graph, const Layout& layout, const Machine& machine) {
-  const auto planner = std::make_shared<ReshardPlanner>(graph, layout.mesh, machine);
-  return place(std::make_shared<GraphFacts>(graph, machine, planner), layout);
+  return place(facts_of(graph, layout.mesh, machine), layout);
 }
 
 }  // namespace mesh

@@ -128,26 +128,27 @@ bool lie_apart(const Access& a, const Access& b) {
 
 }  // namespace
 
-BufferId common_memory(const Program& program, const Step& first, const Step& second) {
-  struct Used {
-    const Access* access;
-    Use use;
-    BufferId memory;
-  };
-  std::vector<Used> of_second;
-  for_each_access(second, [&](const Access& b, Use use) {
-    of_second.push_back({&b, use, storage(program, b.buffer)});
+UsedMemory::UsedMemory(const Program& program, const Step& step) : program_(program) {
+  for_each_access(step, [&](const Access& access, Use use) {
+    uses_[storage(program, access.buffer).index].push_back({access, use});
   });
+}
+
+BufferId UsedMemory::in_common(const Step& other) const {
   BufferId both;
-  for_each_access(first, [&](const Access& a, Use use) {
+  for_each_access(other, [&](const Access& access, Use use) {
     if (both) return;
-    const BufferId memory = storage(program, a.buffer);
-    for (const Used& b : of_second) {
-      const bool writes = use != Use::read || b.use != Use::read;
-      if (writes && memory == b.memory && !lie_apart(a, *b.access)) both = b.access->buffer;
-    }
+    const auto own = uses_.find(storage(program_, access.buffer).index);
+    if (own != uses_.end() && std::ranges::any_of(own->second, [&](const Used& one) {
+          return (use != Use::read || one.use != Use::read) && !lie_apart(one.access, access);
+        }))
+      both = access.buffer;
   });
   return both;
+}
+
+BufferId common_memory(const Program& program, const Step& first, const Step& second) {
+  return UsedMemory(program, first).in_common(second);
 }
 
 size_t forward_steps(const Routine& routine) {

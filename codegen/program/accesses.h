@@ -1,6 +1,7 @@
 // accesses.h: what every step reads and writes, in one place, for fusion, the memory plan and the verifier.
 #pragma once
 #include <functional>
+#include <unordered_map>
 #include <vector>
 
 #include "codegen/program/program.h"
@@ -22,8 +23,23 @@ uint64_t steps_asked();
 /// The same for one pass of a nest.
 void for_each_access(Pass&, const std::function<void(Access&, Use)>&);
 
-/// Memory that one of the two steps writes and the other uses as well; unset: they may change places. Other slots of a
-/// stacked buffer are other memory.
+/// What a step uses, for who asks of many others whether they may change places with it.
+class UsedMemory {
+ public:
+  UsedMemory(const Program&, const Step&);
+  /// Memory that one of the two steps writes and the other, whose name for it this is, uses as well; unset: they may
+  /// change places. Other slots of a stacked buffer are other memory.
+  BufferId in_common(const Step& other) const;
+
+ private:
+  struct Used {
+    Access access;
+    Use use;
+  };
+  const Program& program_;
+  std::unordered_map<uint32_t, std::vector<Used>> uses_;  // by memory
+};
+/// The same of two steps, as the second one names it.
 BufferId common_memory(const Program&, const Step&, const Step&);
 
 /// How many steps a routine begins with that belong to the forward part.

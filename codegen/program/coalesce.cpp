@@ -138,13 +138,15 @@ class Coalescer {
     for (const Access& access : {other, to})
       if (!access.maps.empty() || !std::ranges::equal(dims_of(program_, access), dims_of(program_, table))) return;
     if (!may_move(program_, uses_, steps, i, at - 1)) return;
-    pass.scalars = {{Scalar::Load{other}, program_.buffer(other.buffer).type}};
-    pass.stores[0].scalar = 0;
-    lookup->table = to;
-    lookup->adds = true;
-    const auto begin = steps.begin() + static_cast<std::ptrdiff_t>(i);
-    std::rotate(begin, begin + 1, steps.begin() + static_cast<std::ptrdiff_t>(at) + 1);
-    uses_ = MemoryUses(program_);
+    uses_.change(steps[at], [&] {
+      pass.scalars = {{Scalar::Load{other}, program_.buffer(other.buffer).type}};
+      pass.stores[0].scalar = 0;
+    });
+    uses_.change(steps[i], [&] {
+      lookup->table = to;
+      lookup->adds = true;
+    });
+    uses_.move_on(steps, i, at);
   }
 
   Program& program_;

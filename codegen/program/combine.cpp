@@ -1,6 +1,11 @@
 #include "codegen/program/combine.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <unordered_map>
 
 #include "codegen/program/fuse.h"
 #include "codegen/program/step.h"
@@ -64,37 +69,68 @@ class Combiner {
  private:
   /// In order, but collectives wait until nothing else can be done; then all of a kind go in one call.
   void stretch(std::span<Step> steps, std::vector<Step>& out) {
-    std::vector<StepSets> sets;
-    for (const Step& step : steps) sets.push_back(sets_of(program_, step));
-    std::vector<bool> done(steps.size());
-    const auto ready = [&](size_t i) {
-      for (size_t k = 0; k < i; ++k)
-        if (!done[k] && conflict(sets[k], sets[i])) return false;
-      return !done[i];
+    Waiting waiting = waiting_of(steps);
+    std::set<size_t> ready;                    // what is no such collective
+    std::map<Kind, std::set<size_t>> by_kind;  // collectives that are
+    const auto offer = [&](size_t step) {
+      if (const CollectiveStep* one = combinable(steps[step])) by_kind[kind_of(*one, steps[step].part)].insert(step);
+      else ready.insert(step);
     };
-    for (size_t left = steps.size(); left > 0;) {
-      const size_t before = left;
-      for (size_t i = 0; i < steps.size(); ++i) {
-        if (combinable(steps[i]) || !ready(i)) continue;
-        out.push_back(std::move(steps[i]));
-        done[i] = true;
-        --left;
+    const auto finish = [&](size_t step) {
+      for (const size_t next : waiting.next[step])
+        if (--waiting.on[next] == 0) offer(next);
+    };
+    for (size_t i = 0; i < steps.size(); ++i)
+      if (waiting.on[i] == 0) offer(i);
+    while (!ready.empty() || !by_kind.empty()) {
+      if (!ready.empty()) {
+        const size_t step = *ready.begin();
+        ready.erase(ready.begin());
+        out.push_back(std::move(steps[step]));
+        finish(step);
+        continue;
       }
-      if (left < before) continue;
-      std::vector<size_t> call;
-      for (size_t i = 0; i < steps.size(); ++i)
-        if (ready(i) && (call.empty() || together(steps[call.front()], steps[i]))) call.push_back(i);
-      for (const size_t i : call) done[i] = true;
-      left -= call.size();
+      const auto kind = std::ranges::min_element(by_kind, {}, [](const auto& one) { return *one.second.begin(); });
+      const std::vector<size_t> call(kind->second.begin(), kind->second.end());
+      by_kind.erase(kind);
       out.push_back(joined(steps, call));
+      for (const size_t step : call) finish(step);
     }
   }
 
-  bool together(const Step& a, const Step& b) const {
-    const CollectiveStep &one = *combinable(a), &other = *combinable(b);
-    const auto type = [&](const CollectiveStep& step) { return program_.buffer(step.to.buffer).type; };
-    return one.kind == other.kind && one.axes == other.axes && one.at == other.at && one.reduce == other.reduce &&
-           type(one) == type(other) && mesh::together(a.part, b.part);
+  /// What each step of a stretch waits for: those before it that it may not change places with. Of those that use the
+  /// same memory it is enough to know the nearest.
+  struct Waiting {
+    std::vector<size_t> on;                 // how many
+    std::vector<std::vector<size_t>> next;  // the reverse
+  };
+  Waiting waiting_of(std::span<const Step> steps) const {
+    Waiting waiting{std::vector<size_t>(steps.size()), std::vector<std::vector<size_t>>(steps.size())};
+    struct Users {
+      std::optional<size_t> writer;
+      std::vector<size_t> readers;  // since then
+    };
+    std::unordered_map<uint32_t, Users> users;  // by memory
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const StepSets sets = sets_of(program_, steps[i]);
+      std::set<size_t> before;
+      for (const auto* memories : {&sets.reads, &sets.writes})
+        for (const uint32_t memory : *memories)
+          if (const std::optional<size_t> writer = users[memory].writer) before.insert(*writer);
+      for (const uint32_t memory : sets.writes)
+        before.insert(users[memory].readers.begin(), users[memory].readers.end());
+      for (const uint32_t memory : sets.reads) users[memory].readers.push_back(i);
+      for (const uint32_t memory : sets.writes) users[memory] = {i, {}};
+      for (const size_t step : before) waiting.next[step].push_back(i);
+      waiting.on[i] = before.size();
+    }
+    return waiting;
+  }
+
+  /// Of collectives that may go in one call.
+  using Kind = std::tuple<CollectiveKind, std::vector<AxisId>, Where, Reduce, Type, Part>;
+  Kind kind_of(const CollectiveStep& one, Part part) const {
+    return {one.kind, one.axes, one.at, one.reduce, program_.buffer(one.to.buffer).type, executed_as(part)};
   }
 
   static Step joined(std::span<Step> steps, const std::vector<size_t>& call) {

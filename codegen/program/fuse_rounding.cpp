@@ -101,7 +101,7 @@ class RoundingFuser {
     const auto* product = std::get_if<ProductStep>(&reader.what);
     if (!product || product->b.buffer != to.buffer || product->a.buffer == to.buffer) return false;
     if (buffer(product->a).type != Type::bf16 || !as_often(step, reader, to)) return false;
-    constexpr int64_t few = 16;  // few_rows of the kernels, which read b where it lies and do not round it
+    constexpr int64_t few = 16;  // rows: reading b takes longer than to multiply, and a copy in bf16 is half of it
     int64_t rows = 1;
     for (const LocalDim& local : dims_of(program_, product->c))
       if (std::ranges::count(product->rows, local.dim) > 0) rows *= largest_extent(program_, local);

@@ -40,6 +40,15 @@ std::vector<size_t> ListPlaces::in_the_way(const StepSets& sets) const {
 void ListPlaces::put_in(size_t at, const Step& step) {
   for (size_t& place : place_)
     if (place != nowhere && place >= at) ++place;
+  stands(at, step);
+}
+
+void ListPlaces::rearranged(const std::vector<size_t>& now) {
+  for (size_t& place : place_)
+    if (place != nowhere) place = now[place];
+}
+
+void ListPlaces::stands(size_t at, const Step& step) {
   note(step, place_.size());
   place_.push_back(at);
 }
@@ -48,12 +57,6 @@ void ListPlaces::moved(size_t from, size_t to) {
   for (size_t& place : place_)
     if (place == from) place = to;
     else if (to <= place && place < from) ++place;
-}
-
-void ListPlaces::taken_out(size_t at) {
-  for (size_t& place : place_)
-    if (place == at) place = nowhere;
-    else if (place != nowhere && place > at) --place;
 }
 
 }  // namespace mesh

@@ -17,16 +17,18 @@ class ListPlaces {
   std::vector<size_t> in_the_way(const StepSets&) const;
 
   void put_in(size_t at, const Step&);
+  /// Where the step of each place stands now, or that it stands nowhere any more.
+  void rearranged(const std::vector<size_t>& now);
+  static constexpr size_t nowhere = ~size_t{0};
+  /// A step that was not known.
+  void stands(size_t at, const Step&);
   /// To a place before.
   void moved(size_t from, size_t to);
-  void taken_out(size_t at);
 
  private:
   using Numbers = std::vector<size_t>;  // of steps, in the order in which they became known
   void note(const Step&, size_t number);
   void add_places(const std::unordered_map<uint32_t, Numbers>&, uint32_t memory, std::vector<size_t>& places) const;
-
-  static constexpr size_t nowhere = ~size_t{0};
 
   const Program& program_;
   std::vector<size_t> place_;                                // by number

@@ -1,6 +1,7 @@
 #include "codegen/program/memory_curve.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "codegen/program/branches.h"
@@ -10,6 +11,50 @@
 
 namespace mesh {
 namespace {
+
+/// What is in use at one step after the other.
+class InUse {
+ public:
+  InUse(const std::vector<Buffer>& buffers, const std::vector<Lifetime>& life) : buffers_(buffers), life_(life) {}
+
+  void begins(size_t buffer) {
+    change(buffer, [](Users& users, const User& user) { users.insert(user); });
+  }
+  void ends(size_t buffer) {
+    change(buffer, [](Users& users, const User& user) { users.erase(user); });
+  }
+  MemoryCurve::Point point(Part part) const { return {bytes_, by_kind_, part}; }
+  std::vector<const Buffer*> held() const {
+    std::vector<const Buffer*> held;
+    for (const auto& [place, users] : places_)
+      if (!users.empty()) held.push_back(&buffers_[users.begin()->second]);
+    return held;
+  }
+
+ private:
+  using User = std::pair<int, size_t>;  // since when, negative; the buffer
+  using Users = std::set<User>;
+
+  /// A buffer that takes over the place of one that dies in this step stands for both.
+  template <class Change>
+  void change(size_t buffer, Change change) {
+    Users& users = places_[{buffers_[buffer].space, buffers_[buffer].offset}];
+    if (!users.empty()) count(buffers_[users.begin()->second], -1);
+    change(users, {-life_[buffer].first, buffer});
+    if (!users.empty()) count(buffers_[users.begin()->second], 1);
+  }
+
+  void count(const Buffer& buffer, int64_t times) {
+    bytes_ += times * bytes_of(buffer);
+    if ((by_kind_[buffer.kind] += times * bytes_of(buffer)) == 0) by_kind_.erase(buffer.kind);
+  }
+
+  const std::vector<Buffer>& buffers_;
+  const std::vector<Lifetime>& life_;
+  std::map<std::pair<Space, int64_t>, Users> places_;
+  int64_t bytes_ = 0;
+  std::map<BufferKind, int64_t> by_kind_;
+};
 
 class Curve {
  public:
@@ -31,37 +76,48 @@ class Curve {
 
   MemoryCurve of_class(size_t alike) const {
     MemoryCurve curve;
-    for_each_numbered(program_.routines[routine_].steps, [&](const Step& step, int number, int) {
-      const std::vector<const Buffer*> held = held_at(number, alike);
-      MemoryCurve::Point point{0, {}, step.part};
-      for (const Buffer* buffer : held) {
-        point.bytes += bytes_of(*buffer);
-        point.by_kind[buffer->kind] += bytes_of(*buffer);
-      }
-      curve.points.push_back(std::move(point));
-      if (curve.points.size() > 1 && curve.points.back().bytes <= most(curve)) return;
-      curve.peak = curve.points.size() - 1;
-      curve.at_peak = held;
-    });
+    const Changes changes = changes_of(alike);
+    InUse now(program_.buffers, life_);
+    for (size_t step = 0; step < changes.parts.size(); ++step) {
+      changes.apply(step, now);
+      curve.points.push_back(now.point(changes.parts[step]));
+    }
+    if (curve.points.empty()) return curve;
+    const auto peak = std::ranges::max_element(curve.points, {}, &MemoryCurve::Point::bytes);
+    curve.peak = static_cast<size_t>(peak - curve.points.begin());
+    InUse then(program_.buffers, life_);
+    for (size_t step = 0; step <= curve.peak; ++step) changes.apply(step, then);
+    curve.at_peak = then.held();
     std::ranges::stable_sort(curve.at_peak, std::greater{}, [](const Buffer* buffer) { return bytes_of(*buffer); });
     return curve;
   }
 
-  /// What lies in memory of its own: a buffer that takes over the place of one that dies in this step stands for both.
-  std::vector<const Buffer*> held_at(int step, size_t alike) const {
-    Lifetime now{static_cast<int>(routine_), step, step};
-    now.ranks.resize(classes_.count());
-    now.ranks[alike] = true;
-    std::map<std::pair<Space, int64_t>, size_t> places;
+  struct Changes {
+    std::vector<Part> parts;                      // by step
+    std::vector<std::vector<size_t>> begin, end;  // by step: buffers in use from it on, and up to the one before
+    void apply(size_t step, InUse& now) const {
+      for (const size_t buffer : end[step]) now.ends(buffer);
+      for (const size_t buffer : begin[step]) now.begins(buffer);
+    }
+  };
+
+  Changes changes_of(size_t alike) const {
+    Changes changes;
+    for_each_numbered(program_.routines[routine_].steps,
+                      [&](const Step& step, int, int) { changes.parts.push_back(step.part); });
+    const size_t steps = changes.parts.size();
+    changes.begin.resize(steps + 1);
+    changes.end.resize(steps + 1);
     for (size_t i = 0; i < life_.size(); ++i) {
       const Buffer& buffer = program_.buffers[i];
-      if (buffer.view_of || buffer.elements == 0 || !life_[i].meets(now)) continue;
-      const auto [at, is_new] = places.try_emplace({buffer.space, buffer.offset}, i);
-      if (!is_new && life_[i].first > life_[at->second].first) at->second = i;
+      const Lifetime& life = life_[i];
+      const bool always = life.routine == -1;
+      if (buffer.view_of || buffer.elements == 0 || (!life.ranks.empty() && !life.ranks[alike])) continue;
+      if (!always && life.routine != static_cast<int>(routine_)) continue;
+      changes.begin[always ? 0 : static_cast<size_t>(life.first)].push_back(i);
+      if (!always) changes.end[std::min(steps, static_cast<size_t>(life.last) + 1)].push_back(i);
     }
-    std::vector<const Buffer*> held;
-    for (const auto& [place, index] : places) held.push_back(&program_.buffers[index]);
-    return held;
+    return changes;
   }
 
   void find_loops(MemoryCurve& curve) const {

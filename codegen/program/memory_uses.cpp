@@ -97,6 +97,42 @@ void MemoryUses::removed(Step& step) {
   removed_.insert(&step);
 }
 
+void MemoryUses::move_on(Steps& steps, size_t from, size_t to) {
+  struct Place {
+    std::vector<Step*>* users;
+    size_t at;
+  };
+  std::vector<Place> own;  // where the step stood among the users of what it uses
+  const auto leave = [&](std::vector<Step*>& users) {
+    const auto at = std::ranges::find(users, &steps[from]);
+    own.push_back({&users, static_cast<size_t>(at - users.begin())});
+    users.erase(at);
+  };
+  const StepSets sets = sets_of(*program_, steps[from]);
+  for (const uint32_t buffer : sets.reads) leave(readers_[buffer]);
+  for (const uint32_t buffer : sets.writes) leave(writers_[buffer]);
+  const auto begin = steps.begin() + static_cast<std::ptrdiff_t>(from);
+  std::rotate(begin, begin + 1, steps.begin() + static_cast<std::ptrdiff_t>(to) + 1);
+  for (size_t at = from; at < to; ++at) {
+    Step *const now = &steps[at], *const before = now + 1;
+    if (has_bodies(*now)) {
+      note_bodies(*now);
+      continue;
+    }
+    const StepSets others = sets_of(*program_, *now);
+    for (const uint32_t buffer : others.reads) std::ranges::replace(readers_[buffer], before, now);
+    for (const uint32_t buffer : others.writes) std::ranges::replace(writers_[buffer], before, now);
+  }
+  for (auto [users, at] : own) {
+    const auto stands_before = [&](const Step* user) {
+      const std::optional<size_t> there = place(steps, *user);
+      return there && *there < to;
+    };
+    while (at < users->size() && stands_before((*users)[at])) ++at;
+    users->insert(users->begin() + static_cast<std::ptrdiff_t>(at), &steps[to]);
+  }
+}
+
 void MemoryUses::use_instead(const Access& from, const Access& to) {
   if (program_->buffer(storage(*program_, from.buffer)).space == Space::arena)
     program_->buffer(storage(*program_, to.buffer)).space = Space::arena;

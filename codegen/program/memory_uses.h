@@ -12,7 +12,7 @@ namespace mesh {
 
 /// So that a pass asks of a value only the steps that use it, not every step whether it does.
 /// Steps are known by their address: while this lives, no list of steps may grow or shrink. A step that another one has
-/// swallowed is told by `removed`, and taken out of its list by `sweep` in the end.
+/// swallowed is told by `removed`, and taken out of its list by `sweep` in the end; one goes elsewhere by `move_on`.
 class MemoryUses {
  public:
   explicit MemoryUses(Program&);
@@ -33,6 +33,8 @@ class MemoryUses {
   /// `edit` makes the step's accesses others.
   void change(Step&, const std::function<void()>& edit);
   void removed(Step&);
+  /// Step `from` of the list, which has no bodies, comes behind step `to`; those between move up. Nothing was removed.
+  void move_on(Steps&, size_t from, size_t to);
   /// All that use `from` use `to`. What messages need in the arena they need there.
   void use_instead(const Access& from, const Access& to);
   bool is_removed(const Step& step) const { return removed_.contains(&step); }

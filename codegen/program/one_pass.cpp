@@ -50,7 +50,7 @@ class PassMaker {
     std::vector<size_t> gone;
     std::vector<std::vector<size_t>> taken(at + 1);  // by call: values that passes move
     for (const auto& [scatter, values] : by_scatter) {
-      std::vector<size_t> members{at};
+      std::vector<size_t> members;
       for (const Updated& one : values) members.push_back(one.nest);
       if (scatter) members.push_back(*scatter);
       if (!may_move(steps, places, members, at)) continue;
@@ -65,16 +65,19 @@ class PassMaker {
     for (size_t call = 0; call <= at; ++call)
       if (!taken[call].empty() && !leave(steps[call], taken[call])) gone.push_back(call);
     const size_t added = passes.size();
-    for (size_t i = 0; i < added; ++i) places.put_in(at + i, passes[i]);
-    std::ranges::sort(gone, std::greater{});
-    for (const size_t one : gone) places.taken_out(one == at ? at + added : one);
+    std::ranges::sort(gone);
+    const auto before_it = static_cast<size_t>(std::ranges::lower_bound(gone, at) - gone.begin());
     Steps left;
+    std::vector<size_t> now(steps.size(), ListPlaces::nowhere);
     for (size_t i = 0; i < steps.size(); ++i) {
       if (i == at) std::ranges::move(passes, std::back_inserter(left));
-      if (std::ranges::binary_search(gone, i, std::greater{})) continue;
+      if (std::ranges::binary_search(gone, i)) continue;
+      now[i] = left.size();
       left.push_back(std::move(steps[i]));
     }
     steps = std::move(left);
+    places.rearranged(now);
+    for (size_t i = at - before_it; i < at - before_it + added; ++i) places.stands(i, steps[i]);
     return added - gone.size();
   }
 
@@ -174,7 +177,7 @@ class PassMaker {
     });
   }
 
-  /// Whether these steps may stand where the last of them does.
+  /// Whether these steps may stand in front of `at`.
   bool may_move(const Steps& steps, const ListPlaces& places, const std::vector<size_t>& members, size_t at) const {
     const std::set<size_t> all(members.begin(), members.end());
     for (const size_t member : members) {
@@ -205,7 +208,7 @@ class PassMaker {
 
   /// The call that moves these of a call's values, in this order.
   static Step part_of_call(const Step& call, const std::vector<size_t>& values) {
-    Step part = call;
+    Step part{{}, call.part, call.spans, call.scope, call.notes, call.seconds};
     const auto moved = movements(call);
     if (values.size() == 1) {
       part.what = moved[values.front()];
@@ -218,10 +221,11 @@ class PassMaker {
   }
 
   /// Takes these values out of a call; false: none is left.
-  static bool leave(Step& call, const std::vector<size_t>& values) {
+  static bool leave(Step& call, std::vector<size_t> values) {
+    std::ranges::sort(values);
     std::vector<size_t> others;
     for (size_t i = 0; i < movements(call).size(); ++i)
-      if (std::ranges::count(values, i) == 0) others.push_back(i);
+      if (!std::ranges::binary_search(values, i)) others.push_back(i);
     if (others.empty()) return false;
     call = part_of_call(call, others);
     return true;

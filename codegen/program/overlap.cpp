@@ -29,20 +29,20 @@ double seconds_of(const Program& program, const Step& call) {
 
 /// Whether the call may stand before a step that it stands behind: calls keep their order, and what stands in a list of
 /// its own its place.
-bool may_pass(const Program& program, const Step& call, const Step& before) {
+bool may_pass(const Step& call, const UsedMemory& moved, const Step& before) {
   const bool calls = !movements(before).empty() && !is_in(before, Phase::wait);
   return !calls && !has_bodies(before) && (part_of(before) == Part::forward) == (part_of(call) == Part::forward) &&
-         !common_memory(program, call, before);
+         !moved.in_common(before);
 }
 
 /// Where the call is started at the latest so that steps before its `need` hide it: no earlier, since its buffers live
 /// from there on.
-size_t timely_start(const Program& program, const Steps& steps, size_t call, size_t need) {
+size_t timely_start(const Program& program, const Steps& steps, size_t call, const UsedMemory& moved, size_t need) {
   const auto work = [&](size_t i) { return movements(steps[i]).empty() ? steps[i].seconds : 0; };
   double left = seconds_of(program, steps[call]);
   for (size_t i = call + 1; i < need; ++i) left -= work(i);
   size_t at = call;
-  while (at > 0 && left > 0 && may_pass(program, steps[call], steps[at - 1])) left -= work(--at);
+  while (at > 0 && left > 0 && may_pass(steps[call], moved, steps[at - 1])) left -= work(--at);
   return at;
 }
 
@@ -54,24 +54,24 @@ bool ends_calls(const Step& first, const Step& step) {
 
 /// The first step behind `at` that may not change places with the call; the list's size: none.
 size_t next_in_the_way(const Program& program, const ListPlaces& places, const Steps& steps, size_t at,
-                       const Step& call) {
+                       const Step& call, const UsedMemory& moved) {
   size_t next = steps.size();
   for (const size_t one : places.in_the_way(sets_of(program, call)))
-    if (one > at && one < next && common_memory(program, call, steps[one])) next = one;
+    if (one > at && one < next && moved.in_common(steps[one])) next = one;
   return next;
 }
 
 /// Puts updates that do without the call before the first step that needs it, where the call has them to hide behind:
 /// between hosts. Where that step then stands.
-size_t put_off(const Program& program, Steps& steps, ListPlaces& places, size_t call, size_t need) {
+size_t put_off(const Program& program, Steps& steps, ListPlaces& places, size_t call, const UsedMemory& moved,
+               size_t need) {
   const MeshShape& mesh = program.sharded.layout.mesh;
   if (within_node(program.sharded.machine, mesh, movements(steps[call]).front().axes)) return need;
   if (steps[call].part == Part::forward) return need;
   for (size_t at = need; at < steps.size() && std::holds_alternative<Nest>(steps[at].what); ++at) {
-    const auto holds_up = [&](size_t before) {
-      return need <= before && before < at && common_memory(program, steps[before], steps[at]);
-    };
-    if (common_memory(program, steps[call], steps[at])) continue;
+    if (moved.in_common(steps[at])) continue;
+    const UsedMemory own(program, steps[at]);
+    const auto holds_up = [&](size_t before) { return need <= before && before < at && own.in_common(steps[before]); };
     if (std::ranges::any_of(places.in_the_way(sets_of(program, steps[at])), holds_up)) continue;
     const auto from = steps.begin() + static_cast<std::ptrdiff_t>(need);
     std::rotate(from, steps.begin() + static_cast<std::ptrdiff_t>(at),
@@ -89,10 +89,11 @@ void overlap(const Program& program, Steps& steps, bool early) {
     const MeshShape& mesh = program.sharded.layout.mesh;
     if (mesh.size(movements(steps[i]).front().axes) == 1) continue;
     size_t need = i + 1;
-    const size_t in_the_way = next_in_the_way(program, places, steps, i, steps[i]);
+    const UsedMemory moved(program, steps[i]);
+    const size_t in_the_way = next_in_the_way(program, places, steps, i, steps[i], moved);
     while (need < in_the_way && !ends_calls(steps[i], steps[need])) ++need;
-    need = put_off(program, steps, places, i, need);
-    const size_t begin = early ? timely_start(program, steps, i, need) : i;
+    need = put_off(program, steps, places, i, moved, need);
+    const size_t begin = early ? timely_start(program, steps, i, moved, need) : i;
     const auto at = [&](size_t index) { return steps.begin() + static_cast<std::ptrdiff_t>(index); };
     const auto computes = [](const Step& step) { return movements(step).empty(); };
     if (std::none_of(at(begin), at(i), computes) && std::none_of(at(i + 1), at(need), computes)) continue;
@@ -137,8 +138,9 @@ std::span<CollectiveStep> movements(Step& step) {
 }
 
 size_t first_need(const Program& program, std::span<const Step> steps, size_t from, const Step& call) {
+  const UsedMemory moved(program, call);
   size_t at = from + 1;
-  while (at < steps.size() && !ends_calls(steps[from], steps[at]) && !common_memory(program, call, steps[at])) ++at;
+  while (at < steps.size() && !ends_calls(steps[from], steps[at]) && !moved.in_common(steps[at])) ++at;
   return at;
 }
 

@@ -150,8 +150,7 @@ std::shared_ptr<GraphFacts> Trials::facts(Prepared& step, const MeshShape& mesh)
   auto& [kept, facts] = step.meshes[axes];
   if (!facts) {
     kept = std::make_unique<MeshShape>(mesh);
-    const auto planner = std::make_shared<ReshardPlanner>(*step.graph, *kept, request_.machine);
-    facts = std::make_shared<GraphFacts>(*step.graph, request_.machine, planner);
+    facts = facts_of(*step.graph, *kept, request_.machine);
   }
   return facts;
 }

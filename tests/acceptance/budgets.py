@@ -252,6 +252,13 @@ def check_moments(report, folder):
         report.true(f"{name}: {'moments are split' if splits else 'no rule is added'}", (added in plan) == splits and ("added by" in plan) == splits, plan[:600])
         said = execute(meshc(), "explain", path, "up.moment1", *options[1:]).stdout
         report.true(f"{name}: explain says so", ("the compiler adds `optimizer { from -> data }`" in said) == splits, said)
+    looped = MOMENTS.replace("  param", "  h = x\n  repeat layer {\n    param", 1).replace("  param down", "    param down").replace("  loss =", "    h = h + dot[hidden](tanh(dot[from](h, up)), down)\n  }\n  loss =")
+    looped = looped.replace("dot[hidden](tanh(dot[from](x, up)), down) - y", "h - y").replace("dim batch", "dim layer = 4, batch")
+    for again in ("layer", "every 2", "every 4"):
+        write(path, f"{looped}layout default on line {{ batch -> data; layer -> none {{ remat: \"{again}\" }} }}\n")
+        write(f"{folder}/of.yaml", "name: near\n")
+        plan = execute(meshc(), "plan", path, "--machine", f"{folder}/of.yaml").stdout
+        report.true(f"turns computed again, {again}: moments are split", "added by the compiler\n  optimizer { " in plan, plan[:600])
     rows = MOMENTS.replace("real[from, hidden] =", "real[hidden, from] =").replace("  loss =", "  param last : real[from] = zeros\n  loss =").replace("- y", "+ last - y")
     write(path, f"{rows}layout default on line {{ batch -> data }}\n")
     write(f"{folder}/of.yaml", "name: near\n")

@@ -1,12 +1,15 @@
 // Regions: what goes from one of their functions to another, in models with loops, remat and micro-batches.
 #include "codegen/gradient/regions.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "codegen/compile.h"
 #include "codegen/graph/print_graph.h"
+#include "codegen/layout/stages.h"
 #include "tests/program/compiled.h"
 #include "tests/program/golden.h"
 
@@ -129,6 +132,28 @@ TEST(Regions, what_placement_adds_is_of_the_function_that_reads_it) {
   for (const Node& node : graph.nodes)
     read_again += std::holds_alternative<ReshardOp>(node.op) && node.part == Part::recompute;
   EXPECT_GT(read_again, 0u);
+}
+
+/// A stage begins R with what came into it in F.
+TEST(Regions, whatever_r_carries_from_stage_to_stage_f_does) {
+  const ShardedGraph step = tests::compiled(request(layouts, "stages")).sharded();
+  Graph graph = step.graph;
+  const Stages stages(graph, step.layout);
+  const std::vector<Region> regions = regions_of(graph);
+  const auto divided = [&](const LoopOp& loop) { return stages.is_divided(loop); };
+  EXPECT_EQ(verify_regions(graph, regions, divided), std::vector<std::string>{});
+  size_t dropped = 0;
+  for (const Region& one : regions) {
+    LoopOp* loop = one.loop ? std::get_if<LoopOp>(&graph.node(one.loop).op) : nullptr;
+    if (!loop || !stages.is_forward(*loop)) continue;
+    dropped += loop->carries.size();
+    loop->carries.clear();
+  }
+  ASSERT_EQ(dropped, 1u);
+  const std::vector<std::string> told = verify_regions(graph, regions, divided);
+  EXPECT_TRUE(std::ranges::any_of(told, [](const std::string& message) {
+    return message.find("which F does not hand on") != std::string::npos;
+  })) << fmt::format("{}", fmt::join(told, "\n"));
 }
 
 class Wrong : public testing::Test {

@@ -17,11 +17,6 @@
 namespace meshrt::MESHRT_ISA {
 namespace {
 
-// The tile: with AVX-512 24 of the 32 registers accumulate, four registers wide and not high, because a row costs an
-// instruction that a register of b does not: where another thread runs on the same core, instructions are what is
-// short.
-constexpr int rows_of_tile = vector_bytes == 64 ? 6 : tile_rows,
-              vectors_of_tile = vector_bytes == 64 ? 4 : tile_vectors;
 template <class T>
 inline constexpr int cols_of_tile = vectors_of_tile* lanes<T>;
 

@@ -1,0 +1,156 @@
+#include "codegen/gradient/products_of_turns.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "codegen/graph/builder.h"
+#include "codegen/graph/op.h"
+#include "codegen/graph/rewrite.h"
+
+namespace mesh {
+namespace {
+
+// Rows of a turn, at most: with so many a product takes as long as to read and write its sum from and to the last
+// cache, twice over.
+constexpr int64_t few_rows = 256;
+
+class ProductsOfTurns {
+ public:
+  ProductsOfTurns(Graph& graph, const std::set<DimId>& as_they_are) : graph_(graph), as_they_are_(as_they_are) {}
+
+  /// Inner loops first: what is one product behind a loop may be one of the turns of the loop around it.
+  void run(BodyId body) {
+    for (const NodeId id : std::vector<NodeId>(graph_.body(body).nodes)) {
+      if (!std::holds_alternative<LoopOp>(graph_.node(id).op)) continue;
+      run(loop(id).body);
+      if (as_they_are_.contains(loop(id).dim)) continue;
+      room_ = 0;
+      for (const LoopOp::Slice& slice : loop(id).slices) room_ += graph_.elements(graph_.type(slice.stacked));
+      const std::vector<LoopOp::Carry> carries = loop(id).carries;
+      for (const LoopOp::Carry& carry : carries)
+        if (const std::optional<NodeId> product = product_of_turn(id, carry)) move(id, carry, *product);
+    }
+  }
+
+ private:
+  LoopOp& loop(NodeId id) { return std::get<LoopOp>(graph_.node(id).op); }
+  bool is_of_body(ValueId value, BodyId body) const { return graph_.value(value).body == body; }
+  const Node& maker(ValueId value) const { return graph_.node(graph_.value(value).producer); }
+
+  bool has_dim(ValueId value, DimId dim) const { return std::ranges::count(graph_.type(value).dims, dim) > 0; }
+
+  bool is_zero(ValueId value) const {
+    const Node& node = maker(value);
+    if (const auto* literal = std::get_if<LiteralOp>(&node.op)) return literal->value == 0;
+    return std::holds_alternative<BroadcastOp>(node.op) && is_zero(node.inputs[0]);
+  }
+
+  int64_t reads_of(ValueId value, BodyId body) const {
+    int64_t reads = 0;
+    for (const NodeId id : graph_.body(body).nodes)
+      for_each_source(graph_, graph_.node(id), [&](ValueId read) { reads += read == value ? 1 : 0; });
+    const auto& of = std::get<LoopOp>(graph_.node(graph_.body(body).owner).op);
+    for (const LoopOp::Carry& carry : of.carries) reads += carry.leaving == value ? 1 : 0;
+    for (const LoopOp::Collect& collect : of.collects) reads += collect.turn == value ? 1 : 0;
+    return reads;
+  }
+
+  /// What each turn adds to the carry, if that is a product over few rows of what is the turn's own.
+  std::optional<NodeId> product_of_turn(NodeId id, const LoopOp::Carry& carry) {
+    const LoopOp& of = loop(id);
+    if (!only_adds_up(graph_, of, carry) || !is_zero(carry.initial)) return std::nullopt;
+    const ValueId added = maker(carry.leaving).inputs[1];
+    const auto* dot = std::get_if<DotOp>(&maker(added).op);
+    if (!dot || !is_of_body(added, of.body) || reads_of(added, of.body) > 1 || reads_of(carry.leaving, of.body) > 1)
+      return std::nullopt;
+    int64_t rows = 1;
+    for (const DimId dim : dot->dims) rows *= graph_.dim(dim).size;
+    if (rows > few_rows || graph_.dim(of.dim).size < 2) return std::nullopt;
+    int64_t kept = 0;
+    for (const ValueId operand : maker(added).inputs) {
+      if (!is_of_body(operand, of.body)) return std::nullopt;
+      const ValueId whole = seen_as(id, operand);
+      if (has_dim(operand, of.dim) || has_dim(whole, of.dim)) return std::nullopt;
+      if (!is_kept(id, whole)) kept += graph_.elements(graph_.type(whole)) * graph_.dim(of.dim).size;
+    }
+    if (kept > room_) return std::nullopt;
+    room_ -= kept;
+    return graph_.value(added).producer;
+  }
+
+  /// What a value of a turn is a view of, itself if of nothing.
+  ValueId seen_as(NodeId id, ValueId value) {
+    while (is_view(maker(value).op) && is_of_body(maker(value).inputs[0], loop(id).body) && !is_kept(id, value))
+      value = maker(value).inputs[0];
+    return value;
+  }
+
+  /// Where a value of a turn stands among those of all turns, if it is there.
+  ValueId kept(NodeId id, ValueId value) {
+    for (const LoopOp::Slice& slice : loop(id).slices)
+      if (slice.turn == value) return slice.stacked;
+    for (const LoopOp::Collect& collect : loop(id).collects)
+      if (collect.turn == value) return collect.stacked;
+    return {};
+  }
+  bool is_kept(NodeId id, ValueId value) { return bool(kept(id, value)); }
+
+  /// The same behind the loop, with its dim.
+  ValueId of_all_turns(GraphBuilder& behind, NodeId id, ValueId value) {
+    if (const ValueId stacked = kept(id, value)) return stacked;
+    if (const ValueId whole = seen_as(id, value); whole != value) {
+      const Op view = maker(value).op;
+      return behind.value(view, {of_all_turns(behind, id, maker(value).inputs[0])});
+    }
+    ValueType type = graph_.type(value);
+    type.dims.insert(type.dims.begin(), loop(id).dim);
+    const ValueId all = behind.argument(type, graph_.node(id).body, id);
+    const Value& turn = graph_.value(value);
+    graph_.value(all).label = turn.name.empty() ? turn.label : turn.name;
+    loop(id).collects.push_back({value, all});
+    return all;
+  }
+
+  /// The carry's result is the product over all turns at once instead.
+  void move(NodeId id, const LoopOp::Carry& carry, NodeId turn) {
+    std::vector<NodeId>& around = graph_.body(graph_.node(id).body).nodes;
+    const auto place = std::ranges::find(around, id) - around.begin() + 1;
+    const auto before = static_cast<std::ptrdiff_t>(around.size());
+    GraphBuilder behind = beside(graph_, graph_.node(turn));
+    behind.body = graph_.node(id).body;
+    DotOp dot = std::get<DotOp>(graph_.node(turn).op);
+    dot.dims.insert(dot.dims.begin(), loop(id).dim);
+    std::vector<ValueId> operands = graph_.node(turn).inputs;
+    for (ValueId& operand : operands) operand = of_all_turns(behind, id, operand);
+    const ValueId sum = behind.in_order(behind.value(dot, operands), graph_.type(carry.result).dims);
+    graph_.value(sum).take_names(graph_.value(carry.result));
+    graph_.value(sum).label = graph_.value(carry.result).label;
+
+    const NodeId addition = graph_.value(carry.leaving).producer;
+    std::erase_if(loop(id).carries, [&](const LoopOp::Carry& other) { return other.result == carry.result; });
+    std::erase_if(graph_.body(loop(id).body).nodes, [&](NodeId of) { return of == addition || of == turn; });
+    std::erase_if(graph_.names, [&](const auto& named) {
+      return named.second == carry.leaving || named.second == graph_.node(turn).results[0];
+    });
+    for_each_use(graph_, [&](ValueId& value) {
+      if (value == carry.result) value = sum;
+    });
+    connect_loop(graph_.node(id));
+    std::vector<NodeId>& all = graph_.body(graph_.node(id).body).nodes;
+    std::rotate(all.begin() + place, all.begin() + before, all.end());
+  }
+
+  Graph& graph_;
+  const std::set<DimId>& as_they_are_;
+  int64_t room_ = 0;  // elements that may be kept of the turns of the loop
+};
+
+}  // namespace
+
+void multiply_behind_loops(Graph& graph, const std::set<DimId>& as_they_are) {
+  ProductsOfTurns(graph, as_they_are).run(graph.root());
+}
+
+}  // namespace mesh
