@@ -7,6 +7,7 @@
 
 #include "codegen/graph/builder.h"
 #include "codegen/graph/op.h"
+#include "codegen/graph/reads.h"
 #include "codegen/graph/rewrite.h"
 
 namespace mesh {
@@ -47,24 +48,14 @@ class ProductsOfTurns {
     return std::holds_alternative<BroadcastOp>(node.op) && is_zero(node.inputs[0]);
   }
 
-  int64_t reads_of(ValueId value, BodyId body) const {
-    int64_t reads = 0;
-    for (const NodeId id : graph_.body(body).nodes)
-      for_each_source(graph_, graph_.node(id), [&](ValueId read) { reads += read == value ? 1 : 0; });
-    const auto& of = std::get<LoopOp>(graph_.node(graph_.body(body).owner).op);
-    for (const LoopOp::Carry& carry : of.carries) reads += carry.leaving == value ? 1 : 0;
-    for (const LoopOp::Collect& collect : of.collects) reads += collect.turn == value ? 1 : 0;
-    return reads;
-  }
-
   /// What each turn adds to the carry, if that is a product over few rows of what is the turn's own.
   std::optional<NodeId> product_of_turn(NodeId id, const LoopOp::Carry& carry) {
     const LoopOp& of = loop(id);
     if (!only_adds_up(graph_, of, carry) || !is_zero(carry.initial)) return std::nullopt;
     const ValueId added = maker(carry.leaving).inputs[1];
     const auto* dot = std::get_if<DotOp>(&maker(added).op);
-    if (!dot || !is_of_body(added, of.body) || reads_of(added, of.body) > 1 || reads_of(carry.leaving, of.body) > 1)
-      return std::nullopt;
+    if (!dot || !is_of_body(added, of.body)) return std::nullopt;
+    if (reads_in(graph_, of, added) > 1 || reads_in(graph_, of, carry.leaving) > 1) return std::nullopt;
     int64_t rows = 1;
     for (const DimId dim : dot->dims) rows *= graph_.dim(dim).size;
     if (rows > few_rows || graph_.dim(of.dim).size < 2) return std::nullopt;
