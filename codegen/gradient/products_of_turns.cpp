@@ -40,8 +40,6 @@ class ProductsOfTurns {
   bool is_of_body(ValueId value, BodyId body) const { return graph_.value(value).body == body; }
   const Node& maker(ValueId value) const { return graph_.node(graph_.value(value).producer); }
 
-  bool has_dim(ValueId value, DimId dim) const { return std::ranges::count(graph_.type(value).dims, dim) > 0; }
-
   bool is_zero(ValueId value) const {
     const Node& node = maker(value);
     if (const auto* literal = std::get_if<LiteralOp>(&node.op)) return literal->value == 0;
@@ -62,8 +60,8 @@ class ProductsOfTurns {
     int64_t kept = 0;
     for (const ValueId operand : maker(added).inputs) {
       if (!is_of_body(operand, of.body)) return std::nullopt;
+      if (is_seen_along(id, operand)) return std::nullopt;
       const ValueId whole = seen_as(id, operand);
-      if (has_dim(operand, of.dim) || has_dim(whole, of.dim)) return std::nullopt;
       if (!is_kept(id, whole)) kept += graph_.elements(graph_.type(whole)) * graph_.dim(of.dim).size;
     }
     if (kept > room_) return std::nullopt;
@@ -71,11 +69,23 @@ class ProductsOfTurns {
     return graph_.value(added).producer;
   }
 
-  /// What a value of a turn is a view of, itself if of nothing.
+  /// What a value of a turn is a view of, if of something of the same turn that is not kept itself.
+  ValueId viewed(NodeId id, ValueId value) {
+    const bool views = is_view(maker(value).op) && is_of_body(maker(value).inputs[0], loop(id).body);
+    return views && !is_kept(id, value) ? maker(value).inputs[0] : ValueId{};
+  }
+
+  /// What a value of a turn is a view of in the end, itself if of nothing.
   ValueId seen_as(NodeId id, ValueId value) {
-    while (is_view(maker(value).op) && is_of_body(maker(value).inputs[0], loop(id).body) && !is_kept(id, value))
-      value = maker(value).inputs[0];
+    while (const ValueId of = viewed(id, value)) value = of;
     return value;
+  }
+
+  /// Whether a value of a turn, or one that it is a view of, has the loop's dim: of all turns it would have it twice.
+  bool is_seen_along(NodeId id, ValueId value) {
+    for (; value; value = viewed(id, value))
+      if (std::ranges::count(graph_.type(value).dims, loop(id).dim) > 0) return true;
+    return false;
   }
 
   /// Where a value of a turn stands among those of all turns, if it is there.
@@ -91,9 +101,9 @@ class ProductsOfTurns {
   /// The same behind the loop, with its dim.
   ValueId of_all_turns(GraphBuilder& behind, NodeId id, ValueId value) {
     if (const ValueId stacked = kept(id, value)) return stacked;
-    if (const ValueId whole = seen_as(id, value); whole != value) {
+    if (const ValueId of = viewed(id, value)) {
       const Op view = maker(value).op;
-      return behind.value(view, {of_all_turns(behind, id, maker(value).inputs[0])});
+      return behind.value(view, {of_all_turns(behind, id, of)});
     }
     ValueType type = graph_.type(value);
     type.dims.insert(type.dims.begin(), loop(id).dim);
@@ -115,7 +125,8 @@ class ProductsOfTurns {
     dot.dims.insert(dot.dims.begin(), loop(id).dim);
     std::vector<ValueId> operands = graph_.node(turn).inputs;
     for (ValueId& operand : operands) operand = of_all_turns(behind, id, operand);
-    const ValueId sum = behind.in_order(behind.value(dot, operands), graph_.type(carry.result).dims);
+    const ValueId product = behind.value(dot, operands);
+    const ValueId sum = behind.in_order(product, graph_.type(carry.result).dims);
     graph_.value(sum).take_names(graph_.value(carry.result));
     graph_.value(sum).label = graph_.value(carry.result).label;
 

@@ -64,6 +64,8 @@ TEST(ProductsOfTurns, where_loops_share) {
                           tests::run(tests::compiled(request).program), what + ", turn by turn");
     }
   };
+  equals("Nested", {"grad(w)", "grad(v)", "grad(outer.p)"}, {"samples", "turns", "units", "pairs", "nested"});
+  equals("Renamed", {"grad(w)"}, {"samples", "turns", "units", "pairs"});
   equals("Sums", {"grad(w)", "grad(inner.p)", "before", "within"}, {"samples", "turns", "units", "pairs"});
 }
 
