@@ -6,6 +6,7 @@
 
 #include "codegen/graph/builder.h"
 #include "codegen/graph/op.h"
+#include "codegen/graph/reads.h"
 #include "codegen/graph/rewrite.h"
 
 namespace mesh {
@@ -38,25 +39,13 @@ class ProductsOfTurns {
   bool is_of_body(ValueId value, BodyId body) const { return graph_.value(value).body == body; }
   const Node& maker(ValueId value) const { return graph_.node(graph_.value(value).producer); }
 
-  bool has_dim(ValueId value, DimId dim) const { return std::ranges::count(graph_.type(value).dims, dim) > 0; }
-
-  int64_t reads_of(ValueId value, BodyId body) const {
-    int64_t reads = 0;
-    for (const NodeId id : graph_.body(body).nodes)
-      for_each_source(graph_, graph_.node(id), [&](ValueId read) { reads += read == value ? 1 : 0; });
-    const auto& of = std::get<LoopOp>(graph_.node(graph_.body(body).owner).op);
-    for (const LoopOp::Carry& carry : of.carries) reads += carry.leaving == value ? 1 : 0;
-    for (const LoopOp::Collect& collect : of.collects) reads += collect.turn == value ? 1 : 0;
-    return reads;
-  }
-
   /// What each turn adds to the carry, if that is a product over few rows of what is the turn's own.
   std::optional<NodeId> product_of_turn(NodeId id, const LoopOp::Carry& carry) {
     const LoopOp& of = loop(id);
     if (!only_adds_up(graph_, of, carry) || literal_number(graph_, carry.initial) != 0.0) return std::nullopt;
     const ValueId added = maker(carry.leaving).inputs[1];
     if (!is_of_body(added, of.body) || !multiplied_over(maker(added).op, of.dim)) return std::nullopt;
-    if (reads_of(added, of.body) > 1 || reads_of(carry.leaving, of.body) > 1) return std::nullopt;
+    if (reads_in(graph_, of, added) > 1 || reads_in(graph_, of, carry.leaving) > 1) return std::nullopt;
     int64_t rows = 1;
     for (const DimId dim : definition(maker(added).op).reduction(graph_, maker(added)).dims)
       rows *= graph_.dim(dim).size;
@@ -64,8 +53,8 @@ class ProductsOfTurns {
     int64_t kept = 0;
     for (const ValueId operand : maker(added).inputs) {
       if (!is_of_body(operand, of.body)) return std::nullopt;
+      if (is_seen_along(id, operand)) return std::nullopt;
       const ValueId whole = seen_as(id, operand);
-      if (has_dim(operand, of.dim) || has_dim(whole, of.dim)) return std::nullopt;
       if (!is_kept(id, whole)) kept += graph_.elements(graph_.type(whole)) * graph_.dim(of.dim).size;
     }
     if (kept > room_) return std::nullopt;
@@ -73,11 +62,23 @@ class ProductsOfTurns {
     return graph_.value(added).producer;
   }
 
-  /// What a value of a turn is a view of, itself if of nothing.
+  /// What a value of a turn is a view of, if of something of the same turn that is not kept itself.
+  ValueId viewed(NodeId id, ValueId value) {
+    const bool views = is_view(maker(value).op) && is_of_body(maker(value).inputs[0], loop(id).body);
+    return views && !is_kept(id, value) ? maker(value).inputs[0] : ValueId{};
+  }
+
+  /// What a value of a turn is a view of in the end, itself if of nothing.
   ValueId seen_as(NodeId id, ValueId value) {
-    while (is_view(maker(value).op) && is_of_body(maker(value).inputs[0], loop(id).body) && !is_kept(id, value))
-      value = maker(value).inputs[0];
+    while (const ValueId of = viewed(id, value)) value = of;
     return value;
+  }
+
+  /// Whether a value of a turn, or one that it is a view of, has the loop's dim: of all turns it would have it twice.
+  bool is_seen_along(NodeId id, ValueId value) {
+    for (; value; value = viewed(id, value))
+      if (std::ranges::count(graph_.type(value).dims, loop(id).dim) > 0) return true;
+    return false;
   }
 
   /// Where a value of a turn stands among those of all turns, if it is there.
@@ -93,9 +94,9 @@ class ProductsOfTurns {
   /// The same behind the loop, with its dim.
   ValueId of_all_turns(GraphBuilder& behind, NodeId id, ValueId value) {
     if (const ValueId stacked = kept(id, value)) return stacked;
-    if (const ValueId whole = seen_as(id, value); whole != value) {
+    if (const ValueId of = viewed(id, value)) {
       const Op view = maker(value).op;
-      return behind.value(view, {of_all_turns(behind, id, maker(value).inputs[0])});
+      return behind.value(view, {of_all_turns(behind, id, of)});
     }
     ValueType type = graph_.type(value);
     type.dims.insert(type.dims.begin(), loop(id).dim);
@@ -116,7 +117,8 @@ class ProductsOfTurns {
     const Op of_all = *multiplied_over(graph_.node(turn).op, loop(id).dim);
     std::vector<ValueId> operands = graph_.node(turn).inputs;
     for (ValueId& operand : operands) operand = of_all_turns(behind, id, operand);
-    const ValueId sum = behind.in_order(behind.value(of_all, operands), graph_.type(carry.result).dims);
+    const ValueId product = behind.value(of_all, operands);
+    const ValueId sum = behind.in_order(product, graph_.type(carry.result).dims);
     graph_.value(sum).take_names(graph_.value(carry.result));
     graph_.value(sum).label = graph_.value(carry.result).label;
 

@@ -6,6 +6,7 @@
 
 #include "codegen/graph/hash.h"
 #include "codegen/graph/op.h"
+#include "codegen/graph/reads.h"
 #include "codegen/graph/verify_graph.h"
 
 namespace mesh {
@@ -98,9 +99,7 @@ void for_each_source(const Graph& graph, const Node& node, const std::function<v
 bool only_adds_up(const Graph& graph, const LoopOp& loop, const LoopOp::Carry& carry) {
   const Node& last = graph.node(graph.value(carry.leaving).producer);
   if (!is_addition(last.op) || last.inputs[0] != carry.entering) return false;
-  int64_t uses = 0;
-  for (NodeId id : graph.body(loop.body).nodes) uses += std::ranges::count(graph.node(id).inputs, carry.entering);
-  return uses == 1;
+  return reads_in(graph, loop, carry.entering) == 1;
 }
 
 bool adds_up_apart(const Graph& graph, const LoopOp& loop, const LoopOp::Carry& carry) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "tests/program/as_one_rank.h"
 #include "tests/program/compiled.h"
@@ -43,6 +44,29 @@ TEST(ProductsOfTurns, equals_what_turns_add_up) {
   turn_by_turn.plain = true;
   tests::expect_equal(tests::run(tests::compiled(turn_by_turn).program),
                       tests::run(tests::compiled(cells("one")).program), "one");
+}
+
+TEST(ProductsOfTurns, where_loops_share) {
+  const auto equals = [](const char* model, const std::vector<std::string>& wanted,
+                         const std::vector<std::string>& layouts) {
+    for (const std::string& layout : layouts) {
+      CompileRequest request;
+      request.files = {LOOPS_THAT_SHARE};
+      request.model = model;
+      request.layout = layout;
+      request.precision = "f64";
+      request.wanted = wanted;
+      const std::string what = model + (", " + layout);
+      tests::expect_as_one_rank(request, what);
+      CompileRequest turn_by_turn = request;
+      turn_by_turn.plain = true;
+      tests::expect_equal(tests::run(tests::compiled(turn_by_turn).program),
+                          tests::run(tests::compiled(request).program), what + ", turn by turn");
+    }
+  };
+  equals("Nested", {"grad(w)", "grad(v)", "grad(outer.p)"}, {"samples", "turns", "units", "pairs", "nested"});
+  equals("Renamed", {"grad(w)"}, {"samples", "turns", "units", "pairs"});
+  equals("Sums", {"grad(w)", "grad(inner.p)", "before", "within"}, {"samples", "turns", "units", "pairs"});
 }
 
 /// Of few rows, where what the turns multiply may be kept.
