@@ -170,9 +170,12 @@ void require_samples(Graph& graph, DiagnosticSink& sink) {
           "make them independent of it");
 }
 
-void require_same_numbers(const Graph& graph, const Graph& larger, DiagnosticSink& sink) {
+void require_same_numbers(const Graph& graph, const Graph& of_larger, DiagnosticSink& sink) {
+  Graph larger = of_larger;
+  larger.sample_dim = samples_of(larger);
+  draw_by_set(larger);
   SameValues same;
-  const auto numbers_of = [&](const Graph& of) { return same.number(of, names_of_samples(of, samples_of(of))); };
+  const auto numbers_of = [&](const Graph& of) { return same.number(of, names_of_samples(of, of.sample_dim)); };
   const std::vector<int> numbers = numbers_of(graph), others = numbers_of(larger);
   const std::set<int> known(others.begin(), others.end());
   const auto is_other = [&](ValueId value) { return !known.contains(numbers[value.index]); };

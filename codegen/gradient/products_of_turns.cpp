@@ -25,7 +25,7 @@ class ProductsOfTurns {
     for (const NodeId id : std::vector<NodeId>(graph_.body(body).nodes)) {
       if (!std::holds_alternative<LoopOp>(graph_.node(id).op)) continue;
       run(loop(id).body);
-      if (as_they_are_.contains(loop(id).dim)) continue;
+      if (!is_backward(graph_.node(id)) || as_they_are_.contains(loop(id).dim)) continue;
       room_ = 0;
       for (const LoopOp::Slice& slice : loop(id).slices) room_ += graph_.elements(graph_.type(slice.stacked));
       const std::vector<LoopOp::Carry> carries = loop(id).carries;
@@ -35,6 +35,8 @@ class ProductsOfTurns {
   }
 
  private:
+  /// What the forward pass adds up turn by turn, and computes so once more, is as the model says, and rules name it.
+  static bool is_backward(const Node& of) { return of.part != Part::forward && of.part != Part::recompute; }
   LoopOp& loop(NodeId id) { return std::get<LoopOp>(graph_.node(id).op); }
   bool is_of_body(ValueId value, BodyId body) const { return graph_.value(value).body == body; }
   const Node& maker(ValueId value) const { return graph_.node(graph_.value(value).producer); }

@@ -22,14 +22,14 @@ CompileRequest cells(const std::string& layout) {
 }
 
 /// Products of a training step that add up over turns.
-int64_t products_over_time(const CompileRequest& request) {
+int64_t products_over(const CompileRequest& request, const std::string& turns) {
   const Compiled result = tests::compiled(request);
   const Graph& graph = result.sharded().graph;
   int64_t found = 0;
   for (const Body& body : graph.bodies)
     for (const NodeId id : body.nodes)
       if (const auto* dot = std::get_if<DotOp>(&graph.node(id).op))
-        found += std::ranges::count(dot->dims, "time", [&](DimId dim) { return graph.dim(dim).name; });
+        found += std::ranges::count(dot->dims, turns, [&](DimId dim) { return graph.dim(dim).name; });
   return found;
 }
 
@@ -74,12 +74,20 @@ TEST(ProductsOfTurns, are_of_few_rows) {
   const auto with_batch = [](const char* layout, const char* batch) {
     CompileRequest request = cells(layout);
     request.set = {{"batch", batch}};
-    return products_over_time(request);
+    return products_over(request, "time");
   };
   EXPECT_EQ(with_batch("one", "6"), 3);  // of `wh` and of `deep`, and that of `wx`, which no loop reads
   EXPECT_EQ(with_batch("one", "256"), 3);
   EXPECT_EQ(with_batch("one", "258"), 1);
   EXPECT_EQ(with_batch("again", "6"), 1);
+}
+
+TEST(ProductsOfTurns, leave_sums_of_the_forward_pass) {
+  CompileRequest request;
+  request.files = {LOOPS_THAT_SHARE};
+  request.model = "Sums";
+  request.layout = "samples";
+  EXPECT_EQ(products_over(request, "inner"), 0);
 }
 
 }  // namespace
