@@ -42,16 +42,10 @@ class ProductsOfTurns {
   bool is_of_body(ValueId value, BodyId body) const { return graph_.value(value).body == body; }
   const Node& maker(ValueId value) const { return graph_.node(graph_.value(value).producer); }
 
-  bool is_zero(ValueId value) const {
-    const Node& node = maker(value);
-    if (const auto* literal = std::get_if<LiteralOp>(&node.op)) return literal->value == 0;
-    return std::holds_alternative<BroadcastOp>(node.op) && is_zero(node.inputs[0]);
-  }
-
   /// What each turn adds to the carry, if that is a product over few rows of what is the turn's own.
   std::optional<NodeId> product_of_turn(NodeId id, const LoopOp::Carry& carry) {
     const LoopOp& of = loop(id);
-    if (!only_adds_up(graph_, of, carry) || !is_zero(carry.initial)) return std::nullopt;
+    if (!only_adds_up(graph_, of, carry) || literal_number(graph_, carry.initial) != 0) return std::nullopt;
     const ValueId added = maker(carry.leaving).inputs[1];
     const auto* dot = std::get_if<DotOp>(&maker(added).op);
     if (!dot || !is_of_body(added, of.body)) return std::nullopt;
