@@ -6,7 +6,6 @@
 
 #include "codegen/graph/builder.h"
 #include "codegen/graph/op.h"
-#include "codegen/graph/reads.h"
 #include "codegen/graph/rewrite.h"
 
 namespace mesh {

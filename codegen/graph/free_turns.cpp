@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "codegen/graph/reads.h"
 #include "codegen/graph/rewrite.h"
 
 namespace mesh {

@@ -6,7 +6,6 @@
 
 #include "codegen/graph/hash.h"
 #include "codegen/graph/op.h"
-#include "codegen/graph/reads.h"
 #include "codegen/graph/verify_graph.h"
 
 namespace mesh {
@@ -94,6 +93,15 @@ void for_each_source(const Graph& graph, const Node& node, const std::function<v
       for (const NodeId inner : graph.body(loop->body).nodes) walk(graph.node(inner));
   };
   walk(node);
+}
+
+int64_t reads_in(const Graph& graph, const LoopOp& loop, ValueId value) {
+  int64_t reads = 0;
+  const auto count = [&](ValueId read) { reads += read == value ? 1 : 0; };
+  for (const NodeId id : graph.body(loop.body).nodes) for_each_source(graph, graph.node(id), count);
+  for (const LoopOp::Carry& carry : loop.carries) count(carry.leaving);
+  for (const LoopOp::Collect& collect : loop.collects) count(collect.turn);
+  return reads;
 }
 
 bool only_adds_up(const Graph& graph, const LoopOp& loop, const LoopOp::Carry& carry) {

@@ -29,6 +29,10 @@ void for_each_source(const Graph&, const Node&, const std::function<void(ValueId
 /// it.
 std::vector<ValueId> sources_of(const Graph&, ValueId);
 
+/// How often a value of a loop's body is read: in a turn, by loops within it with all that is inside them too, and to
+/// hand it on or stack it.
+int64_t reads_in(const Graph&, const LoopOp&, ValueId);
+
 /// Whether a carry leaves each turn as it entered plus a contribution, and nothing else reads it as it entered.
 bool only_adds_up(const Graph&, const LoopOp&, const LoopOp::Carry&);
 
