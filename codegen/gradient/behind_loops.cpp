@@ -113,7 +113,7 @@ class BehindLoops {
 
   /// What stands for a value of the loop's body behind it.
   ValueId of_all_turns(GraphBuilder& behind, NodeId id, ValueId value, std::map<ValueId, ValueId>& stacked) {
-    LoopOp& loop = std::get<LoopOp>(graph_.node(id).op);
+    const LoopOp& loop = std::get<LoopOp>(graph_.node(id).op);
     if (graph_.value(value).body != loop.body) return value;
     if (const auto known = stacked.find(value); known != stacked.end()) return known->second;
     const Node& maker = graph_.node(graph_.value(value).producer);
@@ -124,11 +124,7 @@ class BehindLoops {
     }
     for (const LoopOp::Collect& collect : loop.collects)
       if (collect.turn == value) return stacked[value] = collect.stacked;
-    ValueType type = graph_.type(value);
-    type.dims.insert(type.dims.begin(), loop.dim);
-    const ValueId all = behind.argument(type, graph_.node(id).body, id);
-    graph_.value(all).label = graph_.value(value).name.empty() ? graph_.value(value).label : graph_.value(value).name;
-    std::get<LoopOp>(graph_.node(id).op).collects.push_back({value, all});
+    const ValueId all = stack_turns(graph_, id, value);
     if (open_.contains(value)) open_.insert(all);
     return stacked[value] = all;
   }
@@ -168,6 +164,17 @@ class BehindLoops {
 
 void complete_behind_loops(Graph& graph, const std::vector<DimId>& names) {
   BehindLoops(graph, names).run(graph.root());
+}
+
+ValueId stack_turns(Graph& graph, NodeId loop, ValueId turn) {
+  auto& of = std::get<LoopOp>(graph.node(loop).op);
+  ValueType type = graph.type(turn);
+  type.dims.insert(type.dims.begin(), of.dim);
+  const ValueId all = GraphBuilder(graph).argument(type, graph.node(loop).body, loop);
+  const Value& value = graph.value(turn);
+  graph.value(all).label = value.name.empty() ? value.label : value.name;
+  of.collects.push_back({turn, all});
+  return all;
 }
 
 }  // namespace mesh

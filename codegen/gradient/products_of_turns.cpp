@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "codegen/gradient/behind_loops.h"
 #include "codegen/graph/builder.h"
 #include "codegen/graph/op.h"
 #include "codegen/graph/rewrite.h"
@@ -99,13 +100,7 @@ class ProductsOfTurns {
       const Op view = maker(value).op;
       return behind.value(view, {of_all_turns(behind, id, of)});
     }
-    ValueType type = graph_.type(value);
-    type.dims.insert(type.dims.begin(), loop(id).dim);
-    const ValueId all = behind.argument(type, graph_.node(id).body, id);
-    const Value& turn = graph_.value(value);
-    graph_.value(all).label = turn.name.empty() ? turn.label : turn.name;
-    loop(id).collects.push_back({value, all});
-    return all;
+    return stack_turns(graph_, id, value);
   }
 
   /// The carry's result is the product over all turns at once instead.
