@@ -86,9 +86,10 @@ struct Packs {
 // b_row apart, rows of c c_row apart. b has multiplicands, or what becomes them as it is read. What is wanted `beside`
 // the tile is fetched before it is whole. What happens to b as it passes by, `passing` says.
 template <class T, int R, int V = tile_vectors, class M = T, class B = M, class Passing = LeftAlone>
-[[gnu::noinline]] void tile(int64_t inner, Left<M> a, const B* b, int64_t b_row, T* c, int64_t c_row, bool accumulate,
-                            const Beside<T>* beside = nullptr, Passing passing = {}) {
+[[gnu::noinline]] void tile(int64_t inner, const Left<M>& left, const B* b, int64_t b_row, T* c, int64_t c_row,
+                            bool accumulate, const Beside<T>* beside = nullptr, Passing passing = {}) {
   constexpr int n = lanes<T>, high = rows_of_step<M, B>;
+  const Left<M> a = left;  // which no store of this tile can change
   Vector<T> sum[R][V];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
@@ -142,7 +143,7 @@ template <class T, int R, int V = tile_vectors, class M = T, class B = M, class 
 
 // The same for a number of rows known only now, 1 .. R.
 template <class T, int R = tile_rows, int V = tile_vectors, class M = T, class B = M, class Passing = LeftAlone>
-inline void tile_of(int64_t rows, int64_t inner, Left<M> a, const B* b, int64_t b_row, T* c, int64_t c_row,
+inline void tile_of(int64_t rows, int64_t inner, const Left<M>& a, const B* b, int64_t b_row, T* c, int64_t c_row,
                     bool accumulate, const Beside<T>* beside = nullptr, Passing passing = {}) {
   if (rows == R) return tile<T, R, V>(inner, a, b, b_row, c, c_row, accumulate, beside, passing);
   if constexpr (R > 1) tile_of<T, R - 1, V>(rows, inner, a, b, b_row, c, c_row, accumulate, beside, passing);
