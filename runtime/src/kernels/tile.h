@@ -107,15 +107,13 @@ template <class T, int R, int V = tile_vectors, class M = T, class B = M, class 
   for (int r = 0; r < R; r += 4) rows[r / 4] = a.at + r * a.row;
   const auto add_up = [&](auto col_of_a, auto row_of_b) __attribute__((always_inline)) {
     int64_t k = 0;
-    for (int part = 0; part < 2; ++part) {
-      const int64_t end = part == 0 ? inner - ending_steps<R, V> : inner;
-      if (part == 1) {
-        fetch_tile<T, R, V>(c, c_row);
-        if (beside) {
-          for (const T* const* at = beside->at; *at; ++at) fetch_tile<T, R, V>(*at, beside->row);
-          if (beside->rounded) fetch_tile<T, R, V>(beside->rounded, beside->row);
-        }
+    for (int part = 0; part < 3; ++part) {
+      const int64_t end = inner - (2 - part) * ending_steps<R, V>;
+      if (part == 1 && beside) {
+        for (const T* const* at = beside->at; *at; ++at) fetch_tile<T, R, V>(*at, beside->row);
+        if (beside->rounded) fetch_tile<T, R, V>(beside->rounded, beside->row);
       }
+      if (part == 2) fetch_tile<T, R, V>(c, c_row);
 #pragma GCC unroll 4
       for (; k < end; ++k, b += high * row_of_b) {
         Vector<M> line[V];
