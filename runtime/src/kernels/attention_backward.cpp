@@ -160,6 +160,13 @@ void add_transposed(const AttentionShape& s, const M* scores, int64_t scores_row
   }
 }
 
+// Fetches rows [first, first + tile_rows) of a head, as far as there are any.
+template <class In>
+void fetch_rows(Head<const In> head, int64_t first, int64_t rows, int64_t cols) {
+  for (int64_t r = first; r < smaller(first + tile_rows, rows); ++r)
+    for (int64_t c = 0; c < cols; c += line_bytes / int64_t(sizeof(In))) __builtin_prefetch(head.from_row(r).at + c);
+}
+
 template <class T, class In, class M>
 void head_backward(const AttentionShape& s, const QueryHead<T, In>& h, Head<const M> k,
                    const BackwardMemory<T, In>& m) {
@@ -168,6 +175,10 @@ void head_backward(const AttentionShape& s, const QueryHead<T, In>& h, Head<cons
     const Visible strip = {visible(s, begin).begin, visible(s, end - 1).end};
     for (int64_t i = begin; i < end; i += tile_rows) {
       const int64_t rows = smaller(tile_rows, end - i);
+      // What forward has left was last seen long ago.
+      fetch_rows(h.q, i + tile_rows, s.queries, s.head);
+      fetch_rows(h.d_out, i + tile_rows, s.queries, s.value_head);
+      fetch_rows(h.out, i + tile_rows, s.queries, s.value_head);
       tile_scores(s, h, m, i, rows, begin, strip);
       tile_d_q(s, h, m, k, i, rows, begin);
     }
