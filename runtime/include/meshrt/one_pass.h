@@ -51,7 +51,6 @@ class OnePass {
   OnePass(Plan* scatter, Plan& gather);
   void each_stretch(size_t index, const Update&) const;
   void stretch(const Value&, int64_t row, int64_t col, int64_t rows, int64_t cols, const Update&) const;
-  void fetch(const Value&, int64_t row, int64_t col, int64_t rows, int64_t cols) const;
 
   /// One that is updated; sizes in bytes.
   struct Value {

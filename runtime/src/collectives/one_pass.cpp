@@ -9,15 +9,15 @@
 #include "meshrt/poll.h"
 #include "meshrt/profile.h"
 #include "meshrt/threads.h"
-#include "transport/cache_lines.h"
 #include "transport/transport.h"
 
 namespace meshrt {
 
 namespace {
 
-// Of sums and of results: with what the update itself reads and writes they stay in the innermost cache.
-constexpr int64_t stretch_elements = 2048;
+// Of sums and of results: they stay in a core's own cache, with what the update itself reads and writes, and each array
+// is read for as long as it takes hardware to see a stream and to run ahead of it.
+constexpr int64_t stretch_elements = 16384;
 
 struct Scratch {
   alignas(64) std::byte sum[stretch_elements * 8];
@@ -146,7 +146,6 @@ void OnePass::each_stretch(size_t index, const Update& update) const {
   const Value& value = values_.at(index);
   if (value.outer * value.part_row == 0) return;
   if (apart_.empty()) return update({value.sum, value.next, 0, 0, value.outer, value.part_row});
-  const int64_t least = 8;  // stretches for a thread
   const bool long_rows = value.part_row > stretch_elements;
   const int64_t cols = long_rows ? stretch_elements : value.part_row, rows = long_rows ? 1 : stretch_elements / cols;
   const int64_t in_a_row = (value.part_row + cols - 1) / cols, in_a_column = (value.outer + rows - 1) / rows;
@@ -154,27 +153,12 @@ void OnePass::each_stretch(size_t index, const Update& update) const {
     const int64_t row = i / in_a_row * rows, col = i % in_a_row * cols;
     visit(row, col, std::min(rows, value.outer - row), std::min(cols, value.part_row - col));
   };
-  share(in_a_row * in_a_column, least, [&](int64_t begin, int64_t end) {
-    const auto fetch_stretch = [&](auto... place) { fetch(value, place...); };
-    at(begin, fetch_stretch);
+  share(in_a_row * in_a_column, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      if (i + 1 < end) at(i + 1, fetch_stretch);
       at(i, [&](auto... place) { stretch(value, place..., update); });
       poll();
     }
   });
-}
-
-/// Begins to bring what other members have of a stretch: their gradients, and to be written their parameters.
-void OnePass::fetch(const Value& value, int64_t row, int64_t col, int64_t rows, int64_t cols) const {
-  for (int64_t r = row; r < row + rows; ++r) {
-    const int64_t at = value.begin + r * value.row + col;
-    for (const int64_t apart : apart_) {
-      if (apart == 0) continue;
-      if (value.gradient) read_ahead(value.gradient + apart + at * value.sum_size, cols * value.sum_size);
-      own_ahead(value.parameter + apart + at * value.next_size, cols * value.next_size);
-    }
-  }
 }
 
 }  // namespace meshrt

@@ -24,9 +24,4 @@ inline void own_ahead(const std::byte* begin, int64_t bytes) {
   for (int64_t at = 0; at < bytes; at += cache_line) own_ahead(static_cast<const void*>(begin + at));
 }
 
-/// The same of lines that are only read.
-inline void read_ahead(const std::byte* begin, int64_t bytes) {
-  for (int64_t at = 0; at < bytes; at += cache_line) __builtin_prefetch(begin + at, 0);
-}
-
 }  // namespace meshrt
