@@ -137,7 +137,7 @@ void compare_updates(Rank& rank, Type type) {
   struct {
     Shape shape;
     size_t values;
-  } const cases[] = {{{1, 30'001, 1}, 1}, {{7, 50, 3}, 2}, {{3, 9, 1'100}, 1}, {{40, 1, 5}, 1}, {{1, 2, 3}, 70}};
+  } const cases[] = {{{1, 200'001, 1}, 1}, {{7, 50, 3}, 2}, {{20, 9, 1'100}, 1}, {{40, 1, 5}, 1}, {{1, 2, 3}, 70}};
   for (const auto& [shape, values] : cases)
     for (const bool in_arena : {true, false}) {
       UpdatedCase<T> one(rank, type, shape, in_arena, values);
@@ -153,7 +153,7 @@ void compare_updates(Rank& rank, Type type) {
 }  // namespace
 
 void run_one_pass(Rank& rank) {
-  rank.allocate(size_t{1} << 20, 4096);
+  rank.allocate(size_t{8} << 20, 4096);
   for (const int count : {1, 3}) {
     const Threads threads(count);
     compare_updates<float>(rank, Type::f32);
