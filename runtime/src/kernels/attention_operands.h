@@ -69,8 +69,8 @@ inline Left<M> left_rows(Head<const In> from, int64_t rows, int64_t cols, M* cop
 // Scores of `rows` queries from q against keys in panels of so many steps, for keys [begin, end), both multiples of
 // tile_cols: to [rows, to_row], key j at column j.
 template <class T, class M>
-inline void score_tiles(int64_t rows, int64_t steps, Left<M> q, const M* panels, int64_t begin, int64_t end, T* to,
-                        int64_t to_row) {
+inline void score_tiles(int64_t rows, int64_t steps, const Left<M>& q, const M* panels, int64_t begin, int64_t end,
+                        T* to, int64_t to_row) {
   constexpr int width = tile_cols<T>;
   for (int64_t j = begin; j < end; j += width)
     tile_of(rows, steps, q, panels + j * steps, int64_t(width), to + j, to_row, false);

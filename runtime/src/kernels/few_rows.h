@@ -164,7 +164,7 @@ int64_t multiply_one_row(const Product<T, A, B>& p, const Left<M>& left) {
 // in registers, of numbers of 16 bits that are widened pairs, which is half the work. `next`: where the columns lie
 // that come then, which are fetched.
 template <class T, int R, int C, class B, class M>
-[[gnu::noinline]] void tile_of_columns(int64_t inner, Left<M> a, const B* b, int64_t b_col, const B* next, T* c,
+[[gnu::noinline]] void tile_of_columns(int64_t inner, const Left<M>& a, const B* b, int64_t b_col, const B* next, T* c,
                                        int64_t c_row, bool accumulate) {
   constexpr int n = lanes<T>, parts = parts_of_whole<M, B>;
   Vector<T> sum[R][C];

@@ -115,7 +115,7 @@ class Prefetch {
 
 // One tile of rows x cols at c, in V registers a row. Where it has fewer columns, it takes a way round.
 template <int V, class T, class M>
-void store_registers(int64_t steps, Left<M> a, const M* b, T* c, int64_t c_row, int64_t rows, int64_t cols,
+void store_registers(int64_t steps, const Left<M>& a, const M* b, T* c, int64_t c_row, int64_t rows, int64_t cols,
                      bool accumulate, const Beside<T>* beside) {
   constexpr int R = rows_of_tile, width = V * lanes<T>;
   constexpr int64_t b_row = cols_of_tile<T>;
@@ -131,8 +131,8 @@ void store_registers(int64_t steps, Left<M> a, const M* b, T* c, int64_t c_row, 
 
 // The same in as few registers as have the columns: half of a tile's, or all.
 template <class T, class M>
-void store_tile(int64_t steps, Left<M> a, const M* b, T* c, int64_t c_row, int64_t rows, int64_t cols, bool accumulate,
-                const Beside<T>* beside) {
+void store_tile(int64_t steps, const Left<M>& a, const M* b, T* c, int64_t c_row, int64_t rows, int64_t cols,
+                bool accumulate, const Beside<T>* beside) {
   constexpr int half = vectors_of_tile / 2;
   if (cols <= half * lanes<T>) store_registers<half>(steps, a, b, c, c_row, rows, cols, accumulate, beside);
   else store_registers<vectors_of_tile>(steps, a, b, c, c_row, rows, cols, accumulate, beside);
