@@ -50,7 +50,7 @@ bool incomplete(SampleKind kind) {
 
 namespace {
 
-/// All names that renames give, and chunks of whole parts.
+/// All names that renames give, and, of whole parts, chunks and what samples are made one dim with.
 std::set<DimId> all_names(const Graph& graph, DimId samples, int64_t parts) {
   std::set<DimId> names{samples};
   for (bool more = true; more;) {
@@ -59,9 +59,10 @@ std::set<DimId> all_names(const Graph& graph, DimId samples, int64_t parts) {
       if (const RenameOp* rename = std::get_if<RenameOp>(&node.op))
         for (size_t i = 0; i < rename->from.size(); ++i)
           if (names.contains(rename->from[i])) more = names.insert(rename->to[i]).second || more;
-      if (const auto chunks = regrouping(node.op);
-          parts > 0 && chunks && names.contains(chunks->merged) && graph.dim(chunks->parts.front()).size % parts == 0)
-        more = names.insert(chunks->parts.front()).second || more;
+      const auto group = parts > 0 ? regrouping(node.op) : std::nullopt;
+      if (!group || graph.dim(group->parts.front()).size % parts != 0) continue;
+      if (names.contains(group->merged)) more = names.insert(group->parts.front()).second || more;
+      if (!group->splits && names.contains(group->parts.front())) more = names.insert(group->merged).second || more;
     }
   }
   return names;
@@ -200,7 +201,10 @@ void SampleSums::op(NodeId id) {
     const std::string& samples = graph_.dim(names_[0]).name;
     couple(id,
            fmt::format("it makes one dim of `{}` and others, and a part of a batch has another size of that", samples),
-           false, fmt::format("leave `{}` a dim of its own", samples));
+           false,
+           is_name(regrouping(at.op)->parts.front())
+               ? fmt::format("leave `{}` a dim of its own", samples)
+               : fmt::format("let `{}` be the first of them, or a dim of its own", samples));
   } else if (works_along(at.op, names_)) {
     couple(id, "it needs all samples at once");
   }

@@ -22,7 +22,7 @@ bool counts_along(const Graph&, const Node&, const std::function<bool(DimId)>& i
 
 /// What the samples are called: by `samples`, then by what renames give them where no value has two of the names, so
 /// that it is of single samples still. Where there are `parts` of them, also by chunks that are split off, of which
-/// each part has equally many whole ones.
+/// each part has equally many whole ones, and by what is made one dim of samples, slowest, and others.
 std::vector<DimId> names_of_samples(const Graph&, DimId samples, int64_t parts = 0);
 
 class SampleSums {
