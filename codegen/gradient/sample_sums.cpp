@@ -101,16 +101,20 @@ std::vector<DimId> names_of_samples(const Graph& graph, DimId samples, int64_t p
 }
 
 SampleSums::SampleSums(const Graph& graph, const std::vector<DimId>& names)
-    : graph_(graph), names_(names), kinds_(graph.values.size(), SampleKind::whole) {
+    : graph_(graph),
+      names_(names),
+      kinds_(graph.values.size(), SampleKind::whole),
+      one_part_(graph.micro_batches.time && graph.dim(graph.micro_batches.time).size == 1) {
   for (uint32_t i = 0; i < graph.values.size(); ++i)
     if (has_samples({i})) kinds_[i] = SampleKind::sliced;
+  const std::set<NodeId> also = one_part_ ? between() : std::set<NodeId>{};
   for (NodeId id : graph.body(graph.root()).nodes) {
     const Node& at = graph.node(id);
     const ReadOp* read = std::get_if<ReadOp>(&at.op);
     bool trained = read && graph.stored[read->stored.index].kind != StoredKind::input;
     for (ValueId value : reads(id)) trained = trained || is_trained(value);
     if (trained) trained_.insert(at.results.begin(), at.results.end());
-    if (read || !touches(id)) continue;
+    if (read || (!touches(id) && !also.contains(id))) continue;
     inside_.push_back(id);
     inside_set_.insert(id);
     node(id);
@@ -120,6 +124,24 @@ SampleSums::SampleSums(const Graph& graph, const std::vector<DimId>& names)
       kinds_[result.index] = SampleKind::whole;  // for later nodes of the root: complete after the loop
     }
   }
+}
+
+/// Root nodes that make something for those of samples of what those give.
+std::set<NodeId> SampleSums::between() const {
+  const std::vector<NodeId>& nodes = graph_.body(graph_.root()).nodes;
+  std::set<NodeId> behind, found;
+  std::set<ValueId> needed;
+  for (const NodeId id : nodes) {
+    const auto is_behind = [&](ValueId value) { return behind.contains(graph_.value(value).producer); };
+    if (touches(id) || std::ranges::any_of(reads(id), is_behind)) behind.insert(id);
+  }
+  for (auto id = nodes.rbegin(); id != nodes.rend(); ++id) {
+    const bool leads = std::ranges::any_of(graph_.node(*id).results, [&](ValueId v) { return needed.contains(v); });
+    if (!touches(*id) && !leads) continue;
+    if (!touches(*id) && behind.contains(*id)) found.insert(*id);
+    for (const ValueId value : reads(*id)) needed.insert(value);
+  }
+  return found;
 }
 
 bool SampleSums::is_name(DimId dim) const { return std::ranges::count(names_, dim) > 0; }
@@ -178,9 +200,11 @@ void SampleSums::loop(const LoopOp& loop, NodeId id) {
       SampleKind& entering = kinds_[carry.entering.index];
       const SampleKind leaving = kinds_[carry.leaving.index];
       if (entering == leaving || leaving == SampleKind::zero) continue;
-      if (entering != SampleKind::zero)
-        return couple(id, "a carry of the loop mixes a sum over samples with what is not one");
-      entering = leaving;
+      if (entering == SampleKind::whole && one_part_) continue;
+      const bool mixes = entering != SampleKind::zero;
+      if (mixes) couple(id, "a carry of the loop mixes a sum over samples with what is not one");
+      if (coupled_) return;
+      entering = mixes ? SampleKind::whole : leaving;
       changed = true;
     }
   }
@@ -190,6 +214,7 @@ void SampleSums::loop(const LoopOp& loop, NodeId id) {
 
 void SampleSums::op(NodeId id) {
   const Node& at = graph_.node(id);
+  needs_all_ = false;
   if (std::holds_alternative<UpdateOp>(at.op)) couple(id, "it keeps a value of every sample");
   if (const auto chunks = regrouping(at.op); chunks && is_name(chunks->merged) && graph_.micro_batches.time) {
     const int64_t count = graph_.dim(chunks->parts.front()).size, parts = graph_.dim(graph_.micro_batches.time).size;
@@ -212,6 +237,7 @@ void SampleSums::op(NodeId id) {
     if (const auto kind = reduced(id, r)) kinds_[at.results[r].index] = *kind;
     else if (has_samples(at.results[r])) kinds_[at.results[r].index] = SampleKind::sliced;
     else kinds_[at.results[r].index] = passed_on(id);
+    if (needs_all_ && !has_samples(at.results[r])) kinds_[at.results[r].index] = SampleKind::whole;
   }
 }
 
@@ -284,7 +310,8 @@ void SampleSums::uses_early(NodeId id) {
 }
 
 void SampleSums::couple(NodeId id, std::string why, bool beside, std::string cure) {
-  if (!coupled_) coupled_ = Coupled{id, std::move(why), beside, std::move(cure)};
+  needs_all_ = one_part_;
+  if (!coupled_ && !one_part_) coupled_ = Coupled{id, std::move(why), beside, std::move(cure)};
 }
 
 }  // namespace mesh

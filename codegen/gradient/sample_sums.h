@@ -47,6 +47,8 @@ class SampleSums {
     std::string cure = {};  // what else would do
   };
   const std::optional<Coupled>& coupled() const { return coupled_; }
+  /// Whether there is one part, which has all samples: what needs them all at once runs once with the others.
+  bool one_part() const { return one_part_; }
 
  private:
   bool touches(NodeId) const;
@@ -56,6 +58,7 @@ class SampleSums {
   std::optional<SampleKind> reduced(NodeId, size_t result);
   SampleKind passed_on(NodeId);
   void uses_early(NodeId);
+  std::set<NodeId> between() const;
   void couple(NodeId, std::string why, bool beside = false, std::string cure = {});
   bool is_name(DimId dim) const;
   bool has_samples(ValueId id) const;
@@ -70,6 +73,8 @@ class SampleSums {
   std::set<NodeId> inside_set_;
   std::set<ValueId> trained_;
   std::optional<Coupled> coupled_;
+  bool one_part_;
+  bool needs_all_ = false;  // the node under way, of the one part
 };
 
 }  // namespace mesh
