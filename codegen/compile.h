@@ -45,6 +45,7 @@ struct CompileRequest {
   bool generate = false;                   // the entry "generate" in place of all others
   bool one_rank = false;                   // ignores layouts
   bool plain = false;                      // nothing recognised, nothing fused, no memory shared
+  bool given_gradients = false;            // the step reads its gradients as inputs, "grad(PATH)": its updates alone
   std::string stop_after;                  // a pass of pass_names(), for `check` and `ir`; empty: all
   std::string stop_entry = "train";        // the entry for which it stops there
   /// Called after each pass if set; `entry` is empty for a pass of the spec or of the whole program.

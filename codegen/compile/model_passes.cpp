@@ -106,6 +106,7 @@ void complete_entry(Compilation& c) {
   if (c.entry.is_step() && is_narrow(c.precision.sums)) narrow_gradients(graph, c.precision.sums);
   if (c.entry.is_step()) {
     unscale_gradients(graph);
+    if (c.request.given_gradients) read_gradients(graph);
     want_norm(graph, c.request.wanted);
     append_watched(graph, c.request.watch);
     verify_graph(graph, "append_watched");

@@ -31,7 +31,9 @@ const std::vector<Row>& schedules() {
        "`cosine(peak: 3e-4, warmup: 100)`; without `steps:` it ends with the run's `train.steps`"},
       {"inverse_sqrt",
        {{"peak", {}}, {"warmup", 0}, {"hold", 0}},
-       "`inverse_sqrt(peak: 1e-3, warmup: 4000)` rises first, `hold: 4000` in place of `warmup:` stays at the peak"},
+       "`inverse_sqrt(peak: 1e-3, warmup: 4000)` rises first, as fairseq's does; `inverse_sqrt(peak: 0.01, hold: "
+       "10_000)` "
+       "stays at its peak first, as T5's does"},
       {"linear",
        {{"peak", {}}, {"warmup", 0}, {"steps", 0}, {"floor", 0}},
        "`linear(peak: 3e-4, warmup: 100)`; without `steps:` it ends with the run's `train.steps`"},
@@ -111,7 +113,8 @@ bool makes_sense(Elaboration& e, Schedule& schedule, const Row& row, Span span) 
   if (schedule.name != "inverse_sqrt") return true;
   const double warmup = value_of(schedule, "warmup"), hold = value_of(schedule, "hold");
   if ((warmup > 0) != (hold > 0)) return true;
-  e.error("E0503", span, "`inverse_sqrt` needs either `warmup:` or `hold:`").help(row.example);
+  if (warmup > 0) e.error("E0503", span, "`inverse_sqrt` takes `warmup:` or `hold:`, not both").help(row.example);
+  else e.error("E0503", span, "`inverse_sqrt` falls from a step that `warmup:` or `hold:` says").help(row.example);
   return false;
 }
 

@@ -30,7 +30,7 @@ class ProductsOfTurns {
       for (const LoopOp::Slice& slice : loop(id).slices) room_ += graph_.elements(graph_.type(slice.stacked));
       const std::vector<LoopOp::Carry> carries = loop(id).carries;
       for (const LoopOp::Carry& carry : carries)
-        if (const std::optional<NodeId> product = product_of_turn(id, carry)) move(id, carry, *product);
+        if (const std::optional<Sum> sum = sum_of_turn(id, carry)) move(id, carry, *sum);
     }
   }
 
@@ -41,27 +41,50 @@ class ProductsOfTurns {
   bool is_of_body(ValueId value, BodyId body) const { return graph_.value(value).body == body; }
   const Node& maker(ValueId value) const { return graph_.node(graph_.value(value).producer); }
 
-  /// What each turn adds to the carry, if that is a product over few rows of what is the turn's own.
-  std::optional<NodeId> product_of_turn(NodeId id, const LoopOp::Carry& carry) {
+  /// What a turn adds to a carry: a product each time it reads the weight.
+  struct Sum {
+    std::vector<NodeId> products, additions;
+  };
+
+  /// What each turn adds to the carry, if those are products over few rows of what is the turn's own.
+  std::optional<Sum> sum_of_turn(NodeId id, const LoopOp::Carry& carry) {
     const LoopOp& of = loop(id);
     if (!only_adds_up(graph_, of, carry) || literal_number(graph_, carry.initial) != 0.0) return std::nullopt;
-    const ValueId added = maker(carry.leaving).inputs[1];
-    if (!is_of_body(added, of.body) || !multiplied_over(maker(added).op, of.dim)) return std::nullopt;
-    if (reads_in(graph_, of, added) > 1 || reads_in(graph_, of, carry.leaving) > 1) return std::nullopt;
-    int64_t rows = 1;
-    for (const DimId dim : definition(maker(added).op).reduction(graph_, maker(added)).dims)
-      rows *= graph_.dim(dim).size;
-    if (rows > few_rows || graph_.dim(of.dim).size < 2) return std::nullopt;
-    int64_t kept = 0;
-    for (const ValueId operand : maker(added).inputs) {
-      if (!is_of_body(operand, of.body)) return std::nullopt;
-      if (is_seen_along(id, operand)) return std::nullopt;
-      const ValueId whole = seen_as(id, operand);
-      if (!is_kept(id, whole)) kept += graph_.elements(graph_.type(whole)) * graph_.dim(of.dim).size;
+    if (reads_in(graph_, of, carry.leaving) > 1 || graph_.dim(of.dim).size < 2) return std::nullopt;
+    Sum sum{{}, {graph_.value(carry.leaving).producer}};
+    if (!is_sum_of_products(of, maker(carry.leaving).inputs[1], sum)) return std::nullopt;
+    std::set<ValueId> more;
+    for (const NodeId product : sum.products) {
+      if (rows(product) > few_rows) return std::nullopt;
+      for (const ValueId operand : graph_.node(product).inputs) {
+        if (!is_of_body(operand, of.body) || is_seen_along(id, operand)) return std::nullopt;
+        if (const ValueId whole = seen_as(id, operand); !is_kept(id, whole)) more.insert(whole);
+      }
     }
+    int64_t kept = 0;
+    for (const ValueId whole : more) kept += graph_.elements(graph_.type(whole)) * graph_.dim(of.dim).size;
     if (kept > room_) return std::nullopt;
     room_ -= kept;
-    return graph_.value(added).producer;
+    return sum;
+  }
+
+  /// Whether nothing but the sum reads the products and what they add up to on the way.
+  bool is_sum_of_products(const LoopOp& of, ValueId added, Sum& sum) const {
+    if (!is_of_body(added, of.body) || reads_in(graph_, of, added) > 1) return false;
+    const NodeId id = graph_.value(added).producer;
+    if (is_addition(maker(added).op)) {
+      sum.additions.push_back(id);
+      return std::ranges::all_of(maker(added).inputs, [&](ValueId part) { return is_sum_of_products(of, part, sum); });
+    }
+    sum.products.push_back(id);
+    return multiplied_over(maker(added).op, of.dim).has_value();
+  }
+
+  int64_t rows(NodeId product) const {
+    const Node& of = graph_.node(product);
+    int64_t rows = 1;
+    for (const DimId dim : definition(of.op).reduction(graph_, of).dims) rows *= graph_.dim(dim).size;
+    return rows;
   }
 
   /// What a value of a turn is a view of, if of something of the same turn that is not kept itself.
@@ -93,6 +116,14 @@ class ProductsOfTurns {
   }
   bool is_kept(NodeId id, ValueId value) { return bool(kept(id, value)); }
 
+  /// The product behind the loop, over its dim too.
+  ValueId of_all_turns(GraphBuilder& behind, NodeId id, NodeId turn) {
+    const Op of_all = *multiplied_over(graph_.node(turn).op, loop(id).dim);
+    std::vector<ValueId> operands = graph_.node(turn).inputs;
+    for (ValueId& operand : operands) operand = of_all_turns(behind, id, operand);
+    return behind.value(of_all, operands);
+  }
+
   /// The same behind the loop, with its dim.
   ValueId of_all_turns(GraphBuilder& behind, NodeId id, ValueId value) {
     if (const ValueId stacked = kept(id, value)) return stacked;
@@ -103,27 +134,27 @@ class ProductsOfTurns {
     return stack_turns(graph_, id, value);
   }
 
-  /// The carry's result is the product over all turns at once instead.
-  void move(NodeId id, const LoopOp::Carry& carry, NodeId turn) {
+  /// The carry's result is the sum of the products over all turns at once instead.
+  void move(NodeId id, const LoopOp::Carry& carry, const Sum& of_turn) {
     std::vector<NodeId>& around = graph_.body(graph_.node(id).body).nodes;
     const auto place = std::ranges::find(around, id) - around.begin() + 1;
     const auto before = static_cast<std::ptrdiff_t>(around.size());
-    GraphBuilder behind = beside(graph_, graph_.node(turn));
-    behind.body = graph_.node(id).body;
-    const Op of_all = *multiplied_over(graph_.node(turn).op, loop(id).dim);
-    std::vector<ValueId> operands = graph_.node(turn).inputs;
-    for (ValueId& operand : operands) operand = of_all_turns(behind, id, operand);
-    const ValueId product = behind.value(of_all, operands);
-    const ValueId sum = behind.in_order(product, graph_.type(carry.result).dims);
+    ValueId sum;
+    for (const NodeId turn : of_turn.products) {
+      GraphBuilder behind = beside(graph_, graph_.node(turn));
+      behind.body = graph_.node(id).body;
+      const ValueId product = of_all_turns(behind, id, turn);
+      const ValueId part = behind.in_order(product, graph_.type(carry.result).dims);
+      sum = sum ? behind.add(sum, part) : part;
+    }
     graph_.value(sum).take_names(graph_.value(carry.result));
     graph_.value(sum).label = graph_.value(carry.result).label;
 
-    const NodeId addition = graph_.value(carry.leaving).producer;
+    std::set<NodeId> gone(of_turn.products.begin(), of_turn.products.end());
+    gone.insert(of_turn.additions.begin(), of_turn.additions.end());
     std::erase_if(loop(id).carries, [&](const LoopOp::Carry& other) { return other.result == carry.result; });
-    std::erase_if(graph_.body(loop(id).body).nodes, [&](NodeId of) { return of == addition || of == turn; });
-    std::erase_if(graph_.names, [&](const auto& named) {
-      return named.second == carry.leaving || named.second == graph_.node(turn).results[0];
-    });
+    std::erase_if(graph_.body(loop(id).body).nodes, [&](NodeId of) { return gone.contains(of); });
+    std::erase_if(graph_.names, [&](const auto& named) { return gone.contains(graph_.value(named.second).producer); });
     for_each_use(graph_, [&](ValueId& value) {
       if (value == carry.result) value = sum;
     });

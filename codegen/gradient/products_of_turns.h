@@ -8,9 +8,9 @@
 
 namespace mesh {
 
-/// Moves products that turns of a backward loop add up behind it, where what they multiply is kept of all turns: as
-/// many elements as the loop reads of others, at most. Loops over `as_they_are` stay so: those of a pipeline, and those
-/// whose turns are computed again to save memory.
+/// Moves products that turns of a backward loop add up behind it, one for each time that a turn reads the weight, where
+/// what they multiply is kept of all turns: as many elements as the loop reads of others, at most. Loops over
+/// `as_they_are` stay so: those of a pipeline, and those whose turns are computed again to save memory.
 void multiply_behind_loops(Graph&, const std::set<DimId>& as_they_are);
 
 }  // namespace mesh

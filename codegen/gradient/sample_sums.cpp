@@ -50,7 +50,7 @@ bool incomplete(SampleKind kind) {
 
 namespace {
 
-/// All names that renames give, and chunks of whole parts.
+/// All names that renames give, and, of whole parts, chunks and what samples are made one dim with.
 std::set<DimId> all_names(const Graph& graph, DimId samples, int64_t parts) {
   std::set<DimId> names{samples};
   for (bool more = true; more;) {
@@ -59,9 +59,10 @@ std::set<DimId> all_names(const Graph& graph, DimId samples, int64_t parts) {
       if (const RenameOp* rename = std::get_if<RenameOp>(&node.op))
         for (size_t i = 0; i < rename->from.size(); ++i)
           if (names.contains(rename->from[i])) more = names.insert(rename->to[i]).second || more;
-      if (const auto chunks = regrouping(node.op);
-          parts > 0 && chunks && names.contains(chunks->merged) && graph.dim(chunks->parts.front()).size % parts == 0)
-        more = names.insert(chunks->parts.front()).second || more;
+      const auto group = parts > 0 ? regrouping(node.op) : std::nullopt;
+      if (!group || graph.dim(group->parts.front()).size % parts != 0) continue;
+      if (names.contains(group->merged)) more = names.insert(group->parts.front()).second || more;
+      if (!group->splits && names.contains(group->parts.front())) more = names.insert(group->merged).second || more;
     }
   }
   return names;
@@ -100,16 +101,20 @@ std::vector<DimId> names_of_samples(const Graph& graph, DimId samples, int64_t p
 }
 
 SampleSums::SampleSums(const Graph& graph, const std::vector<DimId>& names)
-    : graph_(graph), names_(names), kinds_(graph.values.size(), SampleKind::whole) {
+    : graph_(graph),
+      names_(names),
+      kinds_(graph.values.size(), SampleKind::whole),
+      one_part_(graph.micro_batches.time && graph.dim(graph.micro_batches.time).size == 1) {
   for (uint32_t i = 0; i < graph.values.size(); ++i)
     if (has_samples({i})) kinds_[i] = SampleKind::sliced;
+  const std::set<NodeId> also = one_part_ ? between() : std::set<NodeId>{};
   for (NodeId id : graph.body(graph.root()).nodes) {
     const Node& at = graph.node(id);
     const ReadOp* read = std::get_if<ReadOp>(&at.op);
     bool trained = read && graph.stored[read->stored.index].kind != StoredKind::input;
     for (ValueId value : reads(id)) trained = trained || is_trained(value);
     if (trained) trained_.insert(at.results.begin(), at.results.end());
-    if (read || !touches(id)) continue;
+    if (read || (!touches(id) && !also.contains(id))) continue;
     inside_.push_back(id);
     inside_set_.insert(id);
     node(id);
@@ -119,6 +124,24 @@ SampleSums::SampleSums(const Graph& graph, const std::vector<DimId>& names)
       kinds_[result.index] = SampleKind::whole;  // for later nodes of the root: complete after the loop
     }
   }
+}
+
+/// Root nodes that make something for those of samples of what those give.
+std::set<NodeId> SampleSums::between() const {
+  const std::vector<NodeId>& nodes = graph_.body(graph_.root()).nodes;
+  std::set<NodeId> behind, found;
+  std::set<ValueId> needed;
+  for (const NodeId id : nodes) {
+    const auto is_behind = [&](ValueId value) { return behind.contains(graph_.value(value).producer); };
+    if (touches(id) || std::ranges::any_of(reads(id), is_behind)) behind.insert(id);
+  }
+  for (auto id = nodes.rbegin(); id != nodes.rend(); ++id) {
+    const bool leads = std::ranges::any_of(graph_.node(*id).results, [&](ValueId v) { return needed.contains(v); });
+    if (!touches(*id) && !leads) continue;
+    if (!touches(*id) && behind.contains(*id)) found.insert(*id);
+    for (const ValueId value : reads(*id)) needed.insert(value);
+  }
+  return found;
 }
 
 bool SampleSums::is_name(DimId dim) const { return std::ranges::count(names_, dim) > 0; }
@@ -177,9 +200,11 @@ void SampleSums::loop(const LoopOp& loop, NodeId id) {
       SampleKind& entering = kinds_[carry.entering.index];
       const SampleKind leaving = kinds_[carry.leaving.index];
       if (entering == leaving || leaving == SampleKind::zero) continue;
-      if (entering != SampleKind::zero)
-        return couple(id, "a carry of the loop mixes a sum over samples with what is not one");
-      entering = leaving;
+      if (entering == SampleKind::whole && one_part_) continue;
+      const bool mixes = entering != SampleKind::zero;
+      if (mixes) couple(id, "a carry of the loop mixes a sum over samples with what is not one");
+      if (coupled_) return;
+      entering = mixes ? SampleKind::whole : leaving;
       changed = true;
     }
   }
@@ -189,6 +214,7 @@ void SampleSums::loop(const LoopOp& loop, NodeId id) {
 
 void SampleSums::op(NodeId id) {
   const Node& at = graph_.node(id);
+  needs_all_ = false;
   if (std::holds_alternative<UpdateOp>(at.op)) couple(id, "it keeps a value of every sample");
   if (const auto chunks = regrouping(at.op); chunks && is_name(chunks->merged) && graph_.micro_batches.time) {
     const int64_t count = graph_.dim(chunks->parts.front()).size, parts = graph_.dim(graph_.micro_batches.time).size;
@@ -200,7 +226,10 @@ void SampleSums::op(NodeId id) {
     const std::string& samples = graph_.dim(names_[0]).name;
     couple(id,
            fmt::format("it makes one dim of `{}` and others, and a part of a batch has another size of that", samples),
-           false, fmt::format("leave `{}` a dim of its own", samples));
+           false,
+           is_name(regrouping(at.op)->parts.front())
+               ? fmt::format("leave `{}` a dim of its own", samples)
+               : fmt::format("let `{}` be the first of them, or a dim of its own", samples));
   } else if (works_along(at.op, names_)) {
     couple(id, "it needs all samples at once");
   }
@@ -208,6 +237,7 @@ void SampleSums::op(NodeId id) {
     if (const auto kind = reduced(id, r)) kinds_[at.results[r].index] = *kind;
     else if (has_samples(at.results[r])) kinds_[at.results[r].index] = SampleKind::sliced;
     else kinds_[at.results[r].index] = passed_on(id);
+    if (needs_all_ && !has_samples(at.results[r])) kinds_[at.results[r].index] = SampleKind::whole;
   }
 }
 
@@ -280,7 +310,8 @@ void SampleSums::uses_early(NodeId id) {
 }
 
 void SampleSums::couple(NodeId id, std::string why, bool beside, std::string cure) {
-  if (!coupled_) coupled_ = Coupled{id, std::move(why), beside, std::move(cure)};
+  needs_all_ = one_part_;
+  if (!coupled_ && !one_part_) coupled_ = Coupled{id, std::move(why), beside, std::move(cure)};
 }
 
 }  // namespace mesh

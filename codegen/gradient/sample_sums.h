@@ -22,7 +22,7 @@ bool counts_along(const Graph&, const Node&, const std::function<bool(DimId)>& i
 
 /// What the samples are called: by `samples`, then by what renames give them where no value has two of the names, so
 /// that it is of single samples still. Where there are `parts` of them, also by chunks that are split off, of which
-/// each part has equally many whole ones.
+/// each part has equally many whole ones, and by what is made one dim of samples, slowest, and others.
 std::vector<DimId> names_of_samples(const Graph&, DimId samples, int64_t parts = 0);
 
 class SampleSums {
@@ -47,6 +47,8 @@ class SampleSums {
     std::string cure = {};  // what else would do
   };
   const std::optional<Coupled>& coupled() const { return coupled_; }
+  /// Whether there is one part, which has all samples: what needs them all at once runs once with the others.
+  bool one_part() const { return one_part_; }
 
  private:
   bool touches(NodeId) const;
@@ -56,6 +58,7 @@ class SampleSums {
   std::optional<SampleKind> reduced(NodeId, size_t result);
   SampleKind passed_on(NodeId);
   void uses_early(NodeId);
+  std::set<NodeId> between() const;
   void couple(NodeId, std::string why, bool beside = false, std::string cure = {});
   bool is_name(DimId dim) const;
   bool has_samples(ValueId id) const;
@@ -70,6 +73,8 @@ class SampleSums {
   std::set<NodeId> inside_set_;
   std::set<ValueId> trained_;
   std::optional<Coupled> coupled_;
+  bool one_part_;
+  bool needs_all_ = false;  // the node under way, of the one part
 };
 
 }  // namespace mesh

@@ -13,9 +13,9 @@ SumLoops::SumLoops(const Graph& graph, const SampleSums& sums) : graph_(graph), 
     const int loop = loops_[id] = known_before(id);
     if (sums.is_inside(id)) main_ = std::max(main_, loop);
     for (ValueId result : graph.node(id).results)
-      known_[result] = loop + (sums.adds_up(result) == SampleKind::whole ? 0 : 1);
+      known_[result] = loop + (sums.one_part() || sums.adds_up(result) == SampleKind::whole ? 0 : 1);
   }
-  find_early();
+  if (!sums.one_part()) find_early();
   number_nodes();
 }
 

@@ -1,5 +1,6 @@
 // sum_loops.h: which loop over micro-batches computes what. A sum over samples that values of samples need is complete
-// only when all of them have been through, so it is computed in a loop of its own before the main one.
+// only when all of them have been through, so it is computed in a loop of its own before the main one. Where there is
+// one micro-batch, it has them all.
 #pragma once
 #include <map>
 #include <set>

@@ -43,29 +43,6 @@ double values_of(const Graph& graph, const ValueType& type) {
   return type.element == Type::boolean ? 2 : type.element == Type::u8 ? 256 : 100;
 }
 
-ComparedValue compare(const std::string& name, const meshrt::Array& given, const meshrt::Array& reference, double bound,
-                      bool any_precision) {
-  const bool same_type =
-      given.type == reference.type || (any_precision && is_real(given.type) && is_real(reference.type));
-  if (!same_type || given.shape != reference.shape) internal_error("the two programs have different types for " + name);
-  ComparedValue result{name, given.type, given.shape};
-  const auto number = [](const meshrt::Array& of, int64_t i) {
-    return element(of.type, of.data.data() + static_cast<size_t>(i) * meshrt::size_of(of.type));
-  };
-  for (int64_t i = 0; i < given.elements(); ++i) {
-    const double a = number(given, i), b = number(reference, i);
-    result.nan = result.nan || std::isnan(a) || std::isnan(b);
-    result.difference = std::max(result.difference, difference_of(a, b));
-    if (std::isfinite(b)) result.largest = std::max(result.largest, std::fabs(b));
-  }
-  // A sum that is zero but for rounding has nothing to be relative to.
-  const double rounding = given.type == Type::f64 ? 1e-15 : 1e-7;
-  if (bound == 0) bound = given.type == Type::f64 ? 1e-9 : 1e-5;
-  result.equal = !result.nan && (is_real(given.type) ? result.difference <= bound * result.largest + rounding
-                                                     : result.difference == 0);
-  return result;
-}
-
 }  // namespace
 
 bool Comparison::equal() const {
@@ -114,39 +91,39 @@ double bound_of_narrow(const Program& program) {
   return bound;
 }
 
-Comparison compare_programs(const Program& program, const Program& reference, const CompareOptions& options) {
-  const bool evaluate = program.entry("evaluate") != nullptr && reference.entry("evaluate") != nullptr;
-  const auto run = [&](const Program& of) {
-    InterpretRequest request{of};
-    if (&of == &program) {
-      request.other = options.other;
-      request.other_rank = options.other_rank;
-      request.digest = options.digest;
-    }
-    request.evaluated = evaluate ? 2 : 0;
-    request.feeds = random_feeds(of, options.seed, options.scale);
-    request.stored = random_constants(of, options.seed);
-    request.seed = options.seed;
-    request.poison = true;
-    request.ends_at_outer_step = true;
-    request.steps = request.planned_steps = options.steps;
-    return interpret(request);
+ComparedValue compare_arrays(const std::string& name, const meshrt::Array& given, const meshrt::Array& reference,
+                             double bound, bool any_precision) {
+  const bool same_type =
+      given.type == reference.type || (any_precision && is_real(given.type) && is_real(reference.type));
+  if (!same_type || given.shape != reference.shape) internal_error("the two programs have different types for " + name);
+  ComparedValue result{name, given.type, given.shape};
+  const auto number = [](const meshrt::Array& of, int64_t i) {
+    return element(of.type, of.data.data() + static_cast<size_t>(i) * meshrt::size_of(of.type));
   };
-  const double bound = options.bound != 0 ? options.bound : bound_of_narrow(program);
-  Comparison result;
-  const InterpretResult expected = run(reference);
-  result.exit_code = expected.exit_code;
-  if (result.exit_code != 0) return result;
-  const InterpretResult given = run(program);
-  result.exit_code = given.exit_code;
-  if (result.exit_code != 0) return result;
-  result.differing_copies = given.differing_copies;
-  result.copies_difference = given.copies_difference;
-  result.digests = given.digests;
+  for (int64_t i = 0; i < given.elements(); ++i) {
+    const double a = number(given, i), b = number(reference, i);
+    result.nan = result.nan || std::isnan(a) || std::isnan(b);
+    result.difference = std::max(result.difference, difference_of(a, b));
+    if (std::isfinite(b)) result.largest = std::max(result.largest, std::fabs(b));
+  }
+  // A sum that is zero but for rounding has nothing to be relative to.
+  const double rounding = given.type == Type::f64 ? 1e-15 : 1e-7;
+  if (bound == 0) bound = given.type == Type::f64 ? 1e-9 : 1e-5;
+  result.equal = !result.nan && (is_real(given.type) ? result.difference <= bound * result.largest + rounding
+                                                     : result.difference == 0);
+  return result;
+}
 
+double bound_of(const Program& program, const CompareOptions& options) {
+  return options.bound != 0 ? options.bound : bound_of_narrow(program);
+}
+
+std::vector<ComparedValue> compare_results(const Program& program, const InterpretResult& given,
+                                           const InterpretResult& expected, double bound, bool any_precision) {
+  std::vector<ComparedValue> values;
   const Graph& graph = program.sharded.graph;
   const auto add = [&](const std::string& name, const meshrt::Array& mine, const meshrt::Array& theirs) {
-    result.values.push_back(compare(name, mine, theirs, bound, options.any_precision));
+    values.push_back(compare_arrays(name, mine, theirs, bound, any_precision));
   };
   const auto compare_metric = [&](const std::string& of, size_t i, double mine, double theirs) {
     meshrt::Array one = make_array(graph.type(graph.metrics[i].value).element, {}), other = one;
@@ -156,7 +133,7 @@ Comparison compare_programs(const Program& program, const Program& reference, co
   };
   for (size_t i = 0; i < graph.metrics.size(); ++i) {
     compare_metric("metric ", i, given.metrics.back()[i], expected.metrics.back()[i]);
-    if (evaluate) compare_metric("evaluated ", i, given.evaluated[i], expected.evaluated[i]);
+    if (!given.evaluated.empty()) compare_metric("evaluated ", i, given.evaluated[i], expected.evaluated[i]);
   }
   for (const auto& [name, array] : given.wanted) {
     const auto found = expected.wanted.find(name);
@@ -172,8 +149,45 @@ Comparison compare_programs(const Program& program, const Program& reference, co
     const auto found = expected.after.find(stored.path);
     if (found != expected.after.end())
       add(fmt::format("{}({})", kind_of(stored.kind), stored.path), given.after.at(stored.path), found->second);
-    else if (!options.any_precision) internal_error("only one of the two programs has " + stored.path);
+    else if (!any_precision) internal_error("only one of the two programs has " + stored.path);
   }
+  return values;
+}
+
+InterpretRequest compared_job(const Program& program, const CompareOptions& options) {
+  InterpretRequest job{program};
+  job.feeds = random_feeds(program, options.seed, options.scale);
+  job.stored = random_constants(program, options.seed);
+  job.seed = options.seed;
+  job.poison = true;
+  job.ends_at_outer_step = true;
+  job.steps = job.planned_steps = options.steps;
+  return job;
+}
+
+Comparison compare_programs(const Program& program, const Program& reference, const CompareOptions& options) {
+  const bool evaluate = program.entry("evaluate") != nullptr && reference.entry("evaluate") != nullptr;
+  const auto run = [&](const Program& of) {
+    InterpretRequest request = compared_job(of, options);
+    if (&of == &program) {
+      request.other = options.other;
+      request.other_rank = options.other_rank;
+      request.digest = options.digest;
+    }
+    request.evaluated = evaluate ? evaluated_batches : 0;
+    return interpret(request);
+  };
+  Comparison result;
+  const InterpretResult expected = run(reference);
+  result.exit_code = expected.exit_code;
+  if (result.exit_code != 0) return result;
+  const InterpretResult given = run(program);
+  result.exit_code = given.exit_code;
+  if (result.exit_code != 0) return result;
+  result.differing_copies = given.differing_copies;
+  result.copies_difference = given.copies_difference;
+  result.digests = given.digests;
+  result.values = compare_results(program, given, expected, bound_of(program, options), options.any_precision);
   return result;
 }
 

@@ -21,11 +21,12 @@ struct ComparedValue {
   std::string name;
   Type type;
   std::vector<int64_t> shape;
-  double difference = 0;  // the largest |a - b|; infinite where one is NaN and the other is not
-  double largest = 0;     // the largest finite |b| of the reference
-  bool nan = false;       // one of them has a NaN, beside which nothing can be compared
-  bool equal = false;     // no NaN, and the difference is within the bound
-  bool as_wider = false;  // or it is no more than the numbers' own few bits change
+  double difference = 0;      // the largest |a - b|; infinite where one is NaN and the other is not
+  double largest = 0;         // the largest finite |b| of the reference
+  bool nan = false;           // one of them has a NaN, beside which nothing can be compared
+  bool equal = false;         // no NaN, and the difference is within the bound
+  bool as_wider = false;      // or it is no more than the numbers' own few bits change
+  bool by_gradients = false;  // or it is what the reference gives that steps by the program's (by_gradients.h)
 };
 
 struct Comparison {
@@ -47,13 +48,10 @@ inline constexpr double places_of_orders = 4, places_of_parts = 16;
 /// By the types that the program rounds to; 0 where there is none.
 double bound_of_narrow(const Program&);
 
-/// Differences may be `bound` times the largest number of the reference. 0: 1e-9 for f64, 1e-5 for f32, and
-/// `bound_of_narrow` in a program that rounds to bf16 or f16. Integers and bools must be equal.
-
 struct CompareOptions {
   uint64_t seed = 1;
   int64_t steps = 1;
-  double bound = 0;
+  double bound = 0;  // see compare_arrays; 0: `bound_of_narrow`
   double scale = 1;  // of real inputs
   bool any_precision =
       false;  // the reference may keep in f32 what the other has in fewer bits, and no scale of the loss
@@ -67,6 +65,20 @@ struct CompareOptions {
 /// reference differs from itself, compiled in the `wider` precision, by half as much or more: two independent roundings
 /// do not often differ by more than twice what each does.
 void allow_as_wider(Comparison&, const Comparison& reference_in_wider, const std::string& wider);
+
+/// Differences may be `bound` times the largest number of the reference. 0: 1e-9 for f64, 1e-5 for f32. Integers and
+/// bools must be equal.
+ComparedValue compare_arrays(const std::string& name, const meshrt::Array& given, const meshrt::Array& reference,
+                             double bound, bool any_precision = false);
+/// What the last step of a program and of its reference gave and left.
+std::vector<ComparedValue> compare_results(const Program&, const InterpretResult& given,
+                                           const InterpretResult& expected, double bound, bool any_precision = false);
+
+/// Batches of evaluation behind the steps.
+inline constexpr int64_t evaluated_batches = 2;
+/// The job that a comparison runs, but for its evaluation: all begins alike for every program of the model.
+InterpretRequest compared_job(const Program&, const CompareOptions&);
+double bound_of(const Program&, const CompareOptions&);
 
 Comparison compare_programs(const Program&, const Program& reference, const CompareOptions& = {});
 

@@ -30,6 +30,7 @@ struct InterpretRequest {
                                                      // the spec says
   uint64_t seed = 1;
   int64_t steps = 1;                // training steps, all on the same feeds
+  int64_t first_step = 1;           // the number of the first of them
   int64_t planned_steps = 0;        // for schedules without their own number of steps (train.steps)
   std::string entry = {};           // one call of this entry in place of steps
   int64_t evaluated = 0;            // batches of evaluation after them, on the same feeds; 0: none

@@ -259,12 +259,12 @@ class Job {
       gather(before_, stored);
       program.run(meshrt::entry_of(program.info(), request_.entry), input, {});
     }
-    for (int64_t step = 1; step <= steps; ++step) {
-      if (step == request_.steps) gather(before_, stored);
-      input.step = step;
+    for (int64_t taken = 1; taken <= steps; ++taken) {
+      if (taken == steps) gather(before_, stored);
+      input.step = request_.first_step + taken - 1;
       program.run(0, input, metrics);
       seen.insert(seen.end(), metrics.begin(), metrics.end());
-      if (step < steps) run_after(program, input, false);
+      if (taken < steps) run_after(program, input, false);
     }
     if (request_.digest) digests_[static_cast<size_t>(rank.rank())] = digest(rank);
     gather(wanted_, program.wanted());

@@ -54,8 +54,10 @@ class Attributes {
   void accumulate(const ast::Attribute& attribute) {
     const DimId dim = dim_of(graph_, place_.dims[0]);
     if (!graph_.sample_dim || dim != graph_.sample_dim || place_.dims.size() != 1) {
+      std::vector<std::string> dims;
+      for (const ast::Product& one : place_.dims) dims.push_back(one.text());
       auto report =
-          sink_.error("E0411", attribute.span, "`accumulate` cuts the batch, which `{}` is not", place_.dims[0].text());
+          sink_.error("E0411", attribute.span, "`accumulate` cuts the batch, which `{}` is not", fmt::join(dims, ", "));
       if (graph_.sample_dim)
         report.help(fmt::format("write it with the dim of samples: `{} -> ... {{ accumulate: 4 }}`",
                                 graph_.dim(graph_.sample_dim).name));

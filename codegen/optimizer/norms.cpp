@@ -14,6 +14,16 @@ std::map<StoredId, ValueId> gradients_of(const Graph& graph) {
   return gradients;
 }
 
+void read_gradients(Graph& graph) {
+  GraphBuilder build(graph);
+  build.span = graph.objective ? graph.objective->span : Span{};
+  for (const auto& [parameter, gradient] : gradients_of(graph)) {
+    const std::string name = "grad(" + graph.stored[parameter_of(graph, parameter).index].path + ")";
+    const StoredId given = build.stored(StoredKind::input, name, graph.type(gradient), {});
+    graph.names[name] = graph.stored[given.index].value;
+  }
+}
+
 ValueId sum_of_squares(GraphBuilder& build, ValueId value, StoredId of) {
   std::vector<DimId> dims = build.graph.type(value).dims;
   if (const MicroBatches& parts = build.graph.micro_batches; parts.by_replicas) std::erase(dims, parts.time);

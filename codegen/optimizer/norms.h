@@ -12,6 +12,9 @@ inline constexpr const char* norm_name = "grad_norm";
 /// The gradients of the parameters that are trained, as the graph names them: "grad(PATH)".
 std::map<StoredId, ValueId> gradients_of(const Graph&);
 
+/// Gradients are inputs from now on, called as they are: what is left is what the optimizer makes of them.
+void read_gradients(Graph&);
+
 /// The sum of the squares of all elements of `value`, which is of the stored tensor or its gradient. Of what each
 /// replica has (gradient/replicas.h) a sum for each.
 ValueId sum_of_squares(GraphBuilder&, ValueId, StoredId);

@@ -1,6 +1,8 @@
 #include "codegen/program/overlap.h"
 
 #include <algorithm>
+#include <numeric>
+#include <set>
 #include <vector>
 
 #include "codegen/layout/cost.h"
@@ -61,6 +63,19 @@ size_t next_in_the_way(const Program& program, const ListPlaces& places, const S
   return next;
 }
 
+/// Of the steps from `first` to `end` those that need what the call moves, or what such a step has made.
+std::set<size_t> held_up(const Program& program, const ListPlaces& places, const Steps& steps, const Step& call,
+                         const UsedMemory& moved, size_t first, size_t end) {
+  std::set<size_t> held;
+  const auto hold = [&](const Step& by, const UsedMemory& memory, size_t from) {
+    for (const size_t one : places.in_the_way(sets_of(program, by)))
+      if (from <= one && one < end && memory.in_common(steps[one])) held.insert(one);
+  };
+  hold(call, moved, first);
+  for (const size_t one : held) hold(steps[one], UsedMemory(program, steps[one]), one + 1);  // grows behind `one`
+  return held;
+}
+
 /// Puts updates that do without the call before the first step that needs it, where the call has them to hide behind:
 /// between hosts. Where that step then stands.
 size_t put_off(const Program& program, Steps& steps, ListPlaces& places, size_t call, const UsedMemory& moved,
@@ -68,18 +83,21 @@ size_t put_off(const Program& program, Steps& steps, ListPlaces& places, size_t 
   const MeshShape& mesh = program.sharded.layout.mesh;
   if (within_node(program.sharded.machine, mesh, movements(steps[call]).front().axes)) return need;
   if (steps[call].part == Part::forward) return need;
-  for (size_t at = need; at < steps.size() && std::holds_alternative<Nest>(steps[at].what); ++at) {
-    if (moved.in_common(steps[at])) continue;
-    const UsedMemory own(program, steps[at]);
-    const auto holds_up = [&](size_t before) { return need <= before && before < at && own.in_common(steps[before]); };
-    if (std::ranges::any_of(places.in_the_way(sets_of(program, steps[at])), holds_up)) continue;
-    const auto from = steps.begin() + static_cast<std::ptrdiff_t>(need);
-    std::rotate(from, steps.begin() + static_cast<std::ptrdiff_t>(at),
-                steps.begin() + static_cast<std::ptrdiff_t>(at) + 1);
-    places.moved(at, need);
-    ++need;
+  size_t end = need;
+  while (end < steps.size() && std::holds_alternative<Nest>(steps[end].what)) ++end;
+  const std::set<size_t> held = held_up(program, places, steps, steps[call], moved, need, end);
+  const size_t later = end - held.size();
+  if (later == need) return need;
+  std::vector<size_t> now(steps.size());
+  std::iota(now.begin(), now.end(), size_t{0});
+  Steps ordered(end - need);
+  for (size_t at = need, free = need, late = later; at < end; ++at) {
+    now[at] = held.contains(at) ? late++ : free++;
+    ordered[now[at] - need] = std::move(steps[at]);
   }
-  return need;
+  std::ranges::move(ordered, steps.begin() + static_cast<std::ptrdiff_t>(need));
+  places.rearranged(now);
+  return later;
 }
 
 void overlap(const Program& program, Steps& steps, bool early) {
