@@ -47,8 +47,16 @@ std::optional<Graph> of_larger_batch(const Compilation& c) {
   DiagnosticSink heard;
   std::optional<Graph> larger =
       elaborated(c, c.entry.values, c.entry.purpose, heard, {{batch.name, std::to_string(2 * batch.size)}});
-  if (larger) keep_values(*larger);
+  if (larger) keep_values_of_samples(*larger);
   return larger;
+}
+
+void take_values_of_samples(Compilation& c) {
+  Graph& graph = c.entry.graph;
+  keep_values_of_samples(graph);
+  require_samples(graph, c.sink);
+  if (c.sink.has_errors()) return;
+  if (const std::optional<Graph> larger = of_larger_batch(c)) require_same_numbers(graph, *larger, c.sink);
 }
 
 void generate_entry(Compilation& c) {
@@ -70,15 +78,11 @@ void elaborate_entry(Compilation& c) {
   entry.graph.generation.reset();
   switch (entry.purpose.kind) {
     case Purpose::Kind::train:
-    case Purpose::Kind::generate: break;
+    case Purpose::Kind::generate: return;
     case Purpose::Kind::evaluate: keep_metrics(entry.graph); return draw_by_set(entry.graph);
     case Purpose::Kind::begin: return keep_updates(entry.graph);
-    case Purpose::Kind::values: keep_values(entry.graph); break;
+    case Purpose::Kind::values: return entry.of_samples ? take_values_of_samples(c) : keep_values(entry.graph);
   }
-  if (!entry.of_samples) return;
-  require_samples(entry.graph, c.sink);
-  if (c.sink.has_errors()) return;
-  if (const std::optional<Graph> larger = of_larger_batch(c)) require_same_numbers(entry.graph, *larger, c.sink);
 }
 
 void take_one_replica(Compilation& c) {
