@@ -17,13 +17,18 @@ std::optional<Graph> elaborated(const Compilation& c, const std::vector<std::str
   return elaborate(c.program, c.sources, {request.model, set, c.precision.f64, values, purpose, axes_of(c)}, sink);
 }
 
+/// Of a model as it is outside of training: it may write its sequence position by position, and is written so that each
+/// position can be. E0512.
+void make_causal(Graph& graph, DiagnosticSink& sink) {
+  write_out_windows(graph);
+  prove_causal(graph, sink);
+}
+
 /// A spec that says `generate` is one that can: as it is outside of training.
 void check_generation(Compilation& c) {
   DiagnosticSink heard;  // what else is wrong, the training step has said
   std::optional<Graph> graph = elaborated(c, {}, {Purpose::Kind::generate}, heard);
-  if (!graph || !graph->generation) return;
-  write_out_windows(*graph);
-  prove_causal(*graph, c.sink);
+  if (graph && graph->generation) make_causal(*graph, c.sink);
 }
 
 /// The first of the entries that generate, which makes them all; E0511 where the spec does not say what it generates.
@@ -34,8 +39,7 @@ void begin_generation(Compilation& c) {
         .help("a line of the model says it: `generate token along seq from logits`");
     return;
   }
-  write_out_windows(graph);
-  prove_causal(graph, c.sink);
+  make_causal(graph, c.sink);
   if (!c.layout) choose_layout(c);  // its rules are of the model as it is written
   if (c.sink.has_errors()) return;
   c.generation = generation_entries(graph, c.sink);
