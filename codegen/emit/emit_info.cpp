@@ -99,6 +99,15 @@ void emit_used_memory(const Program& program, CppWriter& out) {
   }
 }
 
+void emit_optimizer(const Objective& objective, CppWriter& out) {
+  out.line(fmt::format("info.rate = {};", number_text(replaced_rate(objective.rate))));
+  out.line(fmt::format("info.optimizer = {};", string_literal(objective.optimizer)));
+  std::vector<std::string> settings;
+  for (const auto& [name, value] : objective.values)
+    settings.push_back(fmt::format("{{{}, {}}}", string_literal(name), number_text(value)));
+  emit_list(out, "settings", settings);
+}
+
 void emit_sites(EmitContext& context, CppWriter& out) {
   for (const Span span : context.sites) {
     if (!span.known()) {
@@ -164,7 +173,7 @@ void emit_info(EmitContext& context, CppWriter& out, const EmitOptions& options)
       out.line(fmt::format("info.generation = {{{}, {}}};",
                            string_literal(graph.stored[graph.generation->input.index].path),
                            string_literal(graph.dim(graph.generation->along).name)));
-    if (graph.objective) out.line(fmt::format("info.rate = {};", number_text(replaced_rate(graph.objective->rate))));
+    if (graph.objective) emit_optimizer(*graph.objective, out);
     out.line("info.arena_bytes = arena_bytes;");
     out.line("info.own_bytes = own_bytes;");
     emit_memory_kinds(program, out);

@@ -1,6 +1,8 @@
 // What a run tells that goes on: what is otherwise than before, and why it does not begin.
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "file_system.h"
 #include "meshrt/npy.h"
@@ -102,6 +104,36 @@ TEST_F(ResumeTest, AnotherLearningRateIsTold) {
   const Ran other = run(1, 1, "c", "train.steps=4 train.lr=0.25");
   EXPECT_NE(other.out.find("the learning rate, or the peak of its schedule, is 0.25 and was 0.5\n"), std::string::npos)
       << other.out << other.failure;
+}
+
+TEST_F(ResumeTest, AnotherOptimizerOrSettingIsTold) {
+  const auto told = [&](const std::string& optimizer, const std::map<std::string, double>& settings) {
+    optimizer_ = optimizer;
+    settings_.assign(settings.begin(), settings.end());
+    fs::remove_all(folder_.path("c/step-3"));
+    const Ran ran = run(1, 1, "c", "train.steps=3");
+    EXPECT_EQ(ran.code, 0) << ran.failure;
+    std::istringstream lines(ran.out);
+    std::string text;
+    for (std::string line; std::getline(lines, line);)
+      if (line.find("optimizer") != std::string::npos) text += line + "\n";
+    return text;
+  };
+  optimizer_ = "adamw";
+  settings_ = {{"beta1", 0.9}, {"beta2", 0.999}, {"clip", 1}, {"weight_decay", 0.01}};
+  run(1, 1, "c", "train.steps=2");
+  EXPECT_EQ(told("adamw", {{"beta1", 0.9}, {"beta2", 0.999}, {"clip", 1}, {"weight_decay", 0.01}}), "");
+  EXPECT_EQ(told("adamw", {{"beta1", 0.9}, {"beta2", 0.95}, {"clip", 1}, {"weight_decay", 0.1}}),
+            "the optimizer's beta2 is 0.95 and was 0.999\nthe optimizer's weight_decay is 0.1 and was 0.01\n");
+  EXPECT_EQ(told("adamw", {{"beta1", 0.9}, {"beta2", 0.999}, {"weight_decay", 0.01}}),
+            "the optimizer's clip is none and was 1\n");
+  EXPECT_EQ(told("lion", {{"beta1", 0.8}, {"clip", 1}, {"new", 1}}),
+            "the optimizer is lion and was adamw\nthe optimizer's beta1 is 0.8 and was 0.9\n");
+  // Older checkpoints do not know.
+  auto manifest = nlohmann::ordered_json::parse(folder_.read("c/step-2/checkpoint.json"));
+  ASSERT_EQ(manifest.erase("optimizer") + manifest.erase("settings"), 2U);
+  folder_.write("c/step-2/checkpoint.json", manifest.dump());
+  EXPECT_EQ(told("lion", {{"beta1", 0.8}}), "");
 }
 
 TEST_F(ResumeTest, WhatDoesNotFitIsListedBeforeAnythingChanges) {

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "meshrt/checkpoint.h"
@@ -52,6 +53,7 @@ class ResumeTest : public testing::Test {
       try {
         const RunFile run_file = parse_run_file("run.yaml", text, folder_.path(""), overrides);
         RingProgram program(rows, columns, real);
+        program.set_optimizer(optimizer_, settings_);
         return train(rank, program, run_file, {out, Color::never});
       } catch (const Failure& failure) {
         const std::lock_guard lock(mutex);
@@ -91,6 +93,8 @@ class ResumeTest : public testing::Test {
   }
 
   TestFolder folder_;
+  std::string optimizer_;  // of the programs that run, as ProgramInfo has it
+  std::vector<std::pair<std::string, double>> settings_;
 };
 
 }  // namespace meshrt
