@@ -139,8 +139,13 @@ DimId samples_of(const Graph& graph) {
 
 }  // namespace
 
-void require_samples(Graph& graph, DiagnosticSink& sink) {
+void keep_values_of_samples(Graph& graph) {
+  keep_values(graph);
   graph.sample_dim = samples_of(graph);
+  if (graph.sample_dim) draw_by_set(graph);
+}
+
+void require_samples(const Graph& graph, DiagnosticSink& sink) {
   if (!graph.sample_dim) {
     for (const Output& output : graph.outputs)
       sink.error("E0218", output.span, "`{}` is no value of each sample: model `{}` has no samples", output.name,
@@ -158,7 +163,6 @@ void require_samples(Graph& graph, DiagnosticSink& sink) {
         .help("`meshc evaluate` gives metrics over all samples, `meshc fetch --evaluate` any value of one batch");
   }
   if (!good) return;
-  draw_by_set(graph);
   if (const std::optional<Span> counting = counts_samples(graph))
     return report_other_batch(sink, *counting, "its place in its batch", fmt::format("counts along `{}`", samples));
   const std::optional<Span> mixing = mixes_samples(graph);
@@ -170,10 +174,7 @@ void require_samples(Graph& graph, DiagnosticSink& sink) {
           "make them independent of it");
 }
 
-void require_same_numbers(const Graph& graph, const Graph& of_larger, DiagnosticSink& sink) {
-  Graph larger = of_larger;
-  larger.sample_dim = samples_of(larger);
-  draw_by_set(larger);
+void require_same_numbers(const Graph& graph, const Graph& larger, DiagnosticSink& sink) {
   SameValues same;
   const auto numbers_of = [&](const Graph& of) { return same.number(of, names_of_samples(of, of.sample_dim)); };
   const std::vector<int> numbers = numbers_of(graph), others = numbers_of(larger);

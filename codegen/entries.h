@@ -17,9 +17,12 @@ Graph completed(const Graph&);
 void keep_metrics(Graph&);
 void keep_values(Graph&);
 void keep_updates(Graph&);
-/// E0218 unless every output has a value for each sample, made of that sample alone and not of its place in its batch.
-/// Also a model without an objective has samples here, along the first dim of its first input.
-void require_samples(Graph&, DiagnosticSink&);
+/// The same as keep_values, of a set that is read batch by batch: what is drawn for a sample goes by its place in the
+/// set. Also a model without an objective has samples here, along the first dim of its first input.
+void keep_values_of_samples(Graph&);
+/// Of graphs of such values: E0218 unless every output has a value for each sample, made of that sample alone and not
+/// of its place in its batch.
+void require_samples(const Graph&, DiagnosticSink&);
 /// E0218 unless every output is computed as in the same model with a `larger` batch.
 void require_same_numbers(const Graph&, const Graph& larger, DiagnosticSink&);
 

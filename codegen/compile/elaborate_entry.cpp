@@ -17,13 +17,18 @@ std::optional<Graph> elaborated(const Compilation& c, const std::vector<std::str
   return elaborate(c.program, c.sources, {request.model, set, c.precision.f64, values, purpose, axes_of(c)}, sink);
 }
 
+/// Of a model as it is outside of training: it may write its sequence position by position, and is written so that each
+/// position can be. E0512.
+void make_causal(Graph& graph, DiagnosticSink& sink) {
+  write_out_windows(graph);
+  prove_causal(graph, sink);
+}
+
 /// A spec that says `generate` is one that can: as it is outside of training.
 void check_generation(Compilation& c) {
   DiagnosticSink heard;  // what else is wrong, the training step has said
   std::optional<Graph> graph = elaborated(c, {}, {Purpose::Kind::generate}, heard);
-  if (!graph || !graph->generation) return;
-  write_out_windows(*graph);
-  prove_causal(*graph, c.sink);
+  if (graph && graph->generation) make_causal(*graph, c.sink);
 }
 
 /// The first of the entries that generate, which makes them all; E0511 where the spec does not say what it generates.
@@ -34,8 +39,7 @@ void begin_generation(Compilation& c) {
         .help("a line of the model says it: `generate token along seq from logits`");
     return;
   }
-  write_out_windows(graph);
-  prove_causal(graph, c.sink);
+  make_causal(graph, c.sink);
   if (!c.layout) choose_layout(c);  // its rules are of the model as it is written
   if (c.sink.has_errors()) return;
   c.generation = generation_entries(graph, c.sink);
@@ -47,8 +51,16 @@ std::optional<Graph> of_larger_batch(const Compilation& c) {
   DiagnosticSink heard;
   std::optional<Graph> larger =
       elaborated(c, c.entry.values, c.entry.purpose, heard, {{batch.name, std::to_string(2 * batch.size)}});
-  if (larger) keep_values(*larger);
+  if (larger) keep_values_of_samples(*larger);
   return larger;
+}
+
+void take_values_of_samples(Compilation& c) {
+  Graph& graph = c.entry.graph;
+  keep_values_of_samples(graph);
+  require_samples(graph, c.sink);
+  if (c.sink.has_errors()) return;
+  if (const std::optional<Graph> larger = of_larger_batch(c)) require_same_numbers(graph, *larger, c.sink);
 }
 
 void generate_entry(Compilation& c) {
@@ -70,15 +82,11 @@ void elaborate_entry(Compilation& c) {
   entry.graph.generation.reset();
   switch (entry.purpose.kind) {
     case Purpose::Kind::train:
-    case Purpose::Kind::generate: break;
+    case Purpose::Kind::generate: return;
     case Purpose::Kind::evaluate: keep_metrics(entry.graph); return draw_by_set(entry.graph);
     case Purpose::Kind::begin: return keep_updates(entry.graph);
-    case Purpose::Kind::values: keep_values(entry.graph); break;
+    case Purpose::Kind::values: return entry.of_samples ? take_values_of_samples(c) : keep_values(entry.graph);
   }
-  if (!entry.of_samples) return;
-  require_samples(entry.graph, c.sink);
-  if (c.sink.has_errors()) return;
-  if (const std::optional<Graph> larger = of_larger_batch(c)) require_same_numbers(entry.graph, *larger, c.sink);
 }
 
 void take_one_replica(Compilation& c) {

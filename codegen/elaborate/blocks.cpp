@@ -54,16 +54,24 @@ std::optional<std::vector<BoundArgument>> bind_arguments(Elaboration& e, Frame& 
       for (BoundArgument& one : bound)
         if (one.name->text == argument.name->text) target = &one;
     }
-    const bool twice = target != nullptr && target->span.known();
-    if (twice || (argument.name && target == nullptr)) {
-      e.error("E0310", argument.name ? argument.name->span : argument.value->span, "block `{}` {} `{}`{}",
-              block.name.text, twice ? "is given" : "has no argument", twice ? target->name->text : argument.name->text,
-              twice ? " twice" : "")
-          .label(block.head, signature(block));
+    if (argument.name && target == nullptr) {
+      std::vector<std::string> names;
+      for (const BoundArgument& one : bound) names.push_back(one.name->text);
+      auto report = e.error("E0310", argument.name->span, "block `{}` has no argument `{}`", block.name.text,
+                            argument.name->text);
+      if (const auto near = did_you_mean(argument.name->text, names)) report.here("did you mean `{}`?", *near);
+      report.label(block.head, signature(block));
       good = false;
       continue;
     }
     if (target == nullptr) continue;  // counted below
+    if (target->span.known()) {
+      e.error("E0310", argument.name ? argument.name->span : argument.value->span, "block `{}` is given `{}` twice",
+              block.name.text, target->name->text)
+          .label(block.head, signature(block));
+      good = false;
+      continue;
+    }
     target->term = term;
     target->span = argument.value->span;
   }

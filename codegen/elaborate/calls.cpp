@@ -1,6 +1,7 @@
 #include "codegen/elaborate/calls.h"
 
 #include <algorithm>
+#include <array>
 
 #include "codegen/elaborate/blocks.h"
 #include "codegen/elaborate/collect.h"
@@ -93,9 +94,26 @@ bool read_word(Elaboration& e, const ast::Argument& argument, CallSite& site) {
   return false;
 }
 
+bool moves_windows(const Function& row) { return std::ranges::count(row.options, "pad") > 0; }
+
 /// `pad: (1, 2)`, `pad: "same"`: no value, but read as it is written.
 bool is_padding(const Function& row, const ast::Argument& argument) {
-  return argument.name && argument.name->text == "pad" && std::ranges::count(row.options, "pad") > 0;
+  return argument.name && argument.name->text == "pad" && moves_windows(row);
+}
+
+bool says_how_windows_move(const std::string& name) {
+  constexpr std::array<std::string_view, 4> words = {"stride", "strides", "dilate", "dilation"};
+  return std::ranges::any_of(words, [&](std::string_view word) { return same_word(word, name); });
+}
+
+void unknown_argument(Elaboration& e, const Function& row, const CallSite& site, const ast::Name& name) {
+  std::vector<std::string> known(row.options.begin(), row.options.end());
+  known.insert(known.end(), row.words.begin(), row.words.end());
+  auto report = e.error("E0310", name.span, "{} has no argument called `{}`", site.name, name.text);
+  if (const auto meant = setting_meant(name.text, known)) report.here("did you mean `{}`?", *meant);
+  else if (moves_windows(row) && says_how_windows_move(name.text))
+    report.help("it stands in the brackets, as in `h: ky stride 2 dilate 2 as h2`");
+  else report.help(known.empty() ? "it takes no argument by name" : "it takes " + quoted(known) + " by name");
 }
 
 bool read_arguments(Elaboration& e, Frame& frame, const ast::Call& call, const Function& row, CallSite& site) {
@@ -117,11 +135,7 @@ bool read_arguments(Elaboration& e, Frame& frame, const ast::Call& call, const F
       site.arguments.push_back(term);
       site.spans.push_back(argument.value->span);
     } else if (!known) {
-      auto report =
-          e.error("E0310", argument.name->span, "{} has no argument called `{}`", site.name, argument.name->text);
-      std::vector<std::string> options(row.options.begin(), row.options.end());
-      options.insert(options.end(), row.words.begin(), row.words.end());
-      if (const auto near = did_you_mean(argument.name->text, options)) report.here("did you mean `{}`?", *near);
+      unknown_argument(e, row, site, *argument.name);
       good = false;
     } else if (!site.options.try_emplace(argument.name->text, term, argument.value->span).second) {
       e.error("E0310", argument.name->span, "`{}` is given twice", argument.name->text);

@@ -67,10 +67,7 @@ std::vector<std::string> names_of(const std::vector<Setting>& settings) {
 
 /// What `name` may mean, of the settings that there are.
 void propose_setting(DiagnosticBuilder& report, const std::string& name, const std::vector<std::string>& names) {
-  const std::string here(setting_written_here(name));
-  const auto near =
-      std::find(names.begin(), names.end(), here) != names.end() ? std::optional(here) : did_you_mean(name, names);
-  if (near) report.here("did you mean `{}`?", *near);
+  if (const auto meant = setting_meant(name, names)) report.here("did you mean `{}`?", *meant);
   else report.help("its settings are " + quoted(names));
 }
 

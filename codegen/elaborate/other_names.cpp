@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <map>
-#include <string>
+#include <utility>
+
+#include "frontend/suggest.h"
 
 namespace mesh::elaboration {
 namespace {
@@ -188,16 +189,40 @@ std::string_view written_here(std::string_view name) {
   return found == all.end() ? "" : found->written;
 }
 
-std::string_view setting_written_here(std::string_view name) {
-  static const std::map<std::string_view, std::string_view> all = {
-      {"rate", "lr"},       {"learning_rate", "lr"}, {"step_size", "lr"},       {"eta", "lr"},
-      {"eps", "epsilon"},   {"wd", "weight_decay"},  {"decay", "weight_decay"}, {"l2", "weight_decay"},
-      {"max_norm", "clip"}, {"clip_norm", "clip"},   {"grad_clip", "clip"},     {"max_grad_norm", "clip"},
-      {"b1", "beta1"},      {"b2", "beta2"},         {"beta", "beta1"},         {"betas", "beta1"},
+std::optional<std::string> setting_meant(std::string_view name, const std::vector<std::string>& names) {
+  static const std::vector<std::pair<std::string_view, std::string_view>> elsewhere = {
+      {"rate", "lr"},
+      {"learning_rate", "lr"},
+      {"step_size", "lr"},
+      {"eta", "lr"},
+      {"eps", "epsilon"},
+      {"wd", "weight_decay"},
+      {"decay", "weight_decay"},
+      {"l2", "weight_decay"},
+      {"max_norm", "clip"},
+      {"clip_norm", "clip"},
+      {"grad_clip", "clip"},
+      {"max_grad_norm", "clip"},
+      {"b1", "beta1"},
+      {"b2", "beta2"},
+      {"beta", "beta1"},
+      {"betas", "beta1"},
       {"rho", "alpha"},
+      {"p", "rate"},
+      {"padding", "pad"},
+      {"label_smoothing", "smoothing"},
+      {"negative_slope", "slope"},
+      {"alpha", "slope"},
+      {"shift", "by"},
+      {"shifts", "by"},
+      {"minval", "low"},
+      {"maxval", "high"},
+      {"scale", "std"},
+      {"loc", "mean"},
   };
-  const auto found = std::ranges::find_if(all, [&](const auto& row) { return same_word(row.first, name); });
-  return found == all.end() ? "" : found->second;
+  for (const auto& [other, here] : elsewhere)
+    if (same_word(other, name) && std::ranges::count(names, here) > 0) return std::string(here);
+  return did_you_mean(name, names);
 }
 
 }  // namespace mesh::elaboration

@@ -1,5 +1,7 @@
 // other_names.h: what functions and settings of NumPy, PyTorch and mathematics are written as here.
 #pragma once
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,7 +20,8 @@ bool same_word(std::string_view a, std::string_view b);
 /// How to write what other libraries call `name` ("reshape", "MatMul"); empty where there is nothing to say.
 std::string_view written_here(std::string_view name);
 
-/// What the setting of an optimizer that others call `name` is called here; empty where there is none.
-std::string_view setting_written_here(std::string_view name);
+/// Which of `names`, of the settings of an optimizer or the arguments of a function, is meant by one that is not among
+/// them: what other libraries call so, or else the nearest.
+std::optional<std::string> setting_meant(std::string_view name, const std::vector<std::string>& names);
 
 }  // namespace mesh::elaboration

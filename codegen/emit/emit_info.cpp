@@ -57,17 +57,21 @@ std::vector<std::string> entry_list(const Program& program) {
 }
 
 /// In KiB and at most four to a line, so that lines do not depend on the numbers.
+/// `meshrt::add_memory(info, "input 8, parameter 3352");`, four to a line.
+void emit_pairs(CppWriter& out, const char* add, const std::vector<std::string>& pairs) {
+  constexpr size_t most = 4;
+  for (size_t k = 0; k < pairs.size(); k += most) {
+    const auto begin = pairs.begin() + static_cast<std::ptrdiff_t>(k);
+    const auto end = pairs.begin() + static_cast<std::ptrdiff_t>(std::min(k + most, pairs.size()));
+    out.line(fmt::format("meshrt::{}(info, {});", add, string_literal(fmt::format("{}", fmt::join(begin, end, ", ")))));
+  }
+}
+
 void emit_memory_kinds(const Program& program, CppWriter& out) {
   std::vector<std::string> kinds;
   for (const auto& [kind, bytes] : program.memory.by_kind)
     if (bytes > 0) kinds.push_back(fmt::format("{} {}", name_of(kind), (bytes + 1023) / 1024));
-  constexpr size_t most = 4;
-  for (size_t k = 0; k < kinds.size(); k += most) {
-    const auto end = kinds.begin() + static_cast<std::ptrdiff_t>(std::min(k + most, kinds.size()));
-    out.line("meshrt::add_memory(info, " +
-             string_literal(fmt::format("{}", fmt::join(kinds.begin() + static_cast<std::ptrdiff_t>(k), end, ", "))) +
-             ");");
-  }
+  emit_pairs(out, "add_memory", kinds);
 }
 
 /// Of one coordinate, in KiB; as many to a line as go.
@@ -97,6 +101,14 @@ void emit_used_memory(const Program& program, CppWriter& out) {
     emit_ranges(i, "arena", memory.used[i].arena, out);
     emit_ranges(i, "own", memory.used[i].own, out);
   }
+}
+
+void emit_optimizer(const Objective& objective, CppWriter& out) {
+  out.line(fmt::format("info.rate = {};", number_text(replaced_rate(objective.rate))));
+  out.line(fmt::format("info.optimizer = {};", string_literal(objective.optimizer)));
+  std::vector<std::string> settings;
+  for (const auto& [name, value] : objective.values) settings.push_back(fmt::format("{} {}", name, number_text(value)));
+  emit_pairs(out, "add_settings", settings);
 }
 
 void emit_sites(EmitContext& context, CppWriter& out) {
@@ -164,7 +176,7 @@ void emit_info(EmitContext& context, CppWriter& out, const EmitOptions& options)
       out.line(fmt::format("info.generation = {{{}, {}}};",
                            string_literal(graph.stored[graph.generation->input.index].path),
                            string_literal(graph.dim(graph.generation->along).name)));
-    if (graph.objective) out.line(fmt::format("info.rate = {};", number_text(replaced_rate(graph.objective->rate))));
+    if (graph.objective) emit_optimizer(*graph.objective, out);
     out.line("info.arena_bytes = arena_bytes;");
     out.line("info.own_bytes = own_bytes;");
     emit_memory_kinds(program, out);

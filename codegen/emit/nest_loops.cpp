@@ -235,87 +235,93 @@ std::string NestLoops::condition(const Access& access, size_t pass) const {
   return all;
 }
 
-NestLoops::Element NestLoops::element(const Access& access, size_t pass) const {
+std::vector<NestLoops::DimIndex> NestLoops::indices(const Access& access, size_t pass) const {
   const Buffer& buffer = context_.program.buffer(access.buffer);
-  const std::vector<const NestLoop*> loops = around(pass);
-  const std::vector<LocalDim> dims = dims_of_pass(nest_, pass);
-  const Address address = address_of(context_.program, access, dims);
+  const Address address = address_of(context_.program, access, dims_of_pass(nest_, pass));
+  const auto extent = [&](size_t position) { return context_.names.extent(buffer.dims[position]); };
+  const auto turn = [&](size_t position, const TurnIndex& of) {
+    return DimIndex{slot(context_, access, {position, of}), extent(position), {}};
+  };
+  std::vector<DimIndex> indices;
+  if (context_.names.stack_depth(access.buffer) == 0)  // else the base is one turn's
+    for (size_t k = 0; k < access.turns.size(); ++k) indices.push_back(turn(k, access.turns[k]));
+  for (size_t position = access.turns.size(); position < buffer.dims.size(); ++position) {
+    const auto mapped = std::ranges::find(address.mapped, position, [](const auto& m) { return m.map.position; });
+    if (const IndexMap* map = map_at(access, position); map && map->turn) {
+      indices.push_back(turn(position, map->turn));
+    } else if (mapped != address.mapped.end()) {
+      Index index = mapped_index(*mapped, pass);
+      if (mapped->map.every != 1) index = {fmt::format("{} / {}", index.factor(), mapped->map.every), "", index.depth};
+      indices.push_back({index.factor(), extent(position), index});
+    } else {
+      indices.push_back(walked_index(access, address, position, pass));
+    }
+  }
+  return indices;
+}
 
-  if (!context_.outlined_rows.empty() && !buffer.dims.empty()) {
+/// Of the dim at `position` and those behind it that the same loop walks, the last of which `position` is then.
+NestLoops::DimIndex NestLoops::walked_index(const Access& access, const Address& address, size_t& position,
+                                            size_t pass) const {
+  const Buffer& buffer = context_.program.buffer(access.buffer);
+  const size_t depth = depth_of(buffer.dims[position].dim, pass), first = position;
+  const NestLoop& loop = *around(pass)[depth - 1];
+  DimIndex walked{loop.index, context_.names.extent(buffer.dims[position]), {loop.index, "", depth}};
+  bool same_part = true;
+  for (const Address::Shift& shift : address.shifts) {
+    if (address.positions[static_cast<size_t>(shift.nest_dim)] != static_cast<int>(position)) continue;
+    walked.index.added = shift_text(shift);
+    same_part = false;
+  }
+  if (!walked.index.added.empty()) walked.text = fmt::format("({} + {})", walked.index.added, loop.index);
+  for (; position + 1 < buffer.dims.size() && map_at(access, position + 1) == nullptr &&
+         depth_of(buffer.dims[position + 1].dim, pass) == depth;
+       ++position)
+    walked.extent += " * " + context_.names.extent(buffer.dims[position + 1]);
+  if (same_part && position + 1 - first == loop.dims.size()) walked.extent = loop.extent;
+  return walked;
+}
+
+std::string NestLoops::sum_of(const std::vector<DimIndex>& indices, const std::string& scale) {
+  std::vector<std::pair<std::string, std::string>> with_extents;
+  for (const DimIndex& one : indices) with_extents.emplace_back(one.text, one.extent);
+  return horner(with_extents, scale);
+}
+
+NestLoops::Element NestLoops::element(const Access& access, size_t pass) const {
+  const std::vector<const NestLoop*> loops = around(pass);
+  if (!context_.outlined_rows.empty() && !context_.program.buffer(access.buffer).dims.empty()) {
     const auto row = context_.outlined_rows.find(storage(context_.program, access.buffer));
     const std::string distance = row == context_.outlined_rows.end() ? context_.outlined_extents[1] : row->second;
     return {context_.names.buffer(access.buffer), loops[0]->index + " * " + distance, 1, loops[1]->index, 2};
   }
-
-  // The indices of the buffer's dims, outermost first: turns, then loops (one index for dims that one loop walks).
-  std::vector<std::pair<std::string, std::string>> indices;
-  std::vector<size_t> depths;
-  const bool stack = context_.names.stack_depth(access.buffer) > 0;
-  for (size_t k = 0; k < (stack ? 0 : access.turns.size()); ++k) {
-    indices.emplace_back(slot(context_, access, {k, access.turns[k]}), context_.names.extent(buffer.dims[k]));
-    depths.push_back(0);
-  }
-  std::string last_shift, last_loops;
-  for (size_t position = access.turns.size(); position < buffer.dims.size(); ++position) {
-    if (const IndexMap* map = map_at(access, position); map && map->turn) {
-      indices.emplace_back(slot(context_, access, {position, map->turn}), context_.names.extent(buffer.dims[position]));
-      depths.push_back(0);
-      last_shift.clear();
-      last_loops.clear();
-      continue;
-    }
-    const auto mapped = std::ranges::find(address.mapped, position, [](const auto& m) { return m.map.position; });
-    if (mapped != address.mapped.end()) {
-      Index index = mapped_index(*mapped, pass);
-      if (mapped->map.every != 1) index = {fmt::format("{} / {}", index.factor(), mapped->map.every), "", index.depth};
-      indices.emplace_back(index.factor(), context_.names.extent(buffer.dims[position]));
-      depths.push_back(index.depth);
-      last_shift = index.added;
-      last_loops = index.loops;
-      continue;
-    }
-    const size_t depth = depth_of(buffer.dims[position].dim, pass);
-    const NestLoop& loop = *loops[depth - 1];
-    std::string index = loop.index;
-    last_shift.clear();
-    last_loops = loop.index;
-    bool same_part = true;
-    for (const Address::Shift& shift : address.shifts) {
-      if (address.positions[static_cast<size_t>(shift.nest_dim)] != static_cast<int>(position)) continue;
-      last_shift = shift_text(shift);
-      same_part = false;
-    }
-    if (!last_shift.empty()) index = fmt::format("({} + {})", last_shift, index);
-    const size_t first_position = position;
-    std::string extent = context_.names.extent(buffer.dims[position]);
-    for (; position + 1 < buffer.dims.size() && map_at(access, position + 1) == nullptr &&
-           depth_of(buffer.dims[position + 1].dim, pass) == depth;
-         ++position)
-      extent += " * " + context_.names.extent(buffer.dims[position + 1]);
-    if (same_part && position + 1 - first_position == loop.dims.size()) extent = loop.extent;
-    indices.emplace_back(index, extent);
-    depths.push_back(depth);
-  }
-
+  std::vector<DimIndex> indices = this->indices(access, pass);
+  const auto depth = [](const std::vector<DimIndex>& of) {
+    size_t deepest = 0;
+    for (const DimIndex& one : of) deepest = std::max(deepest, one.index.depth);
+    return deepest;
+  };
   Element result;
-  result.base = stack ? mesh::address(context_, access) : context_.names.buffer(access.buffer);
-  for (const size_t depth : depths) result.depth = std::max(result.depth, depth);
+  result.base = context_.names.stack_depth(access.buffer) > 0 ? mesh::address(context_, access)
+                                                              : context_.names.buffer(access.buffer);
+  result.depth = depth(indices);
   const size_t innermost = loops.size();
-  const bool rows = !indices.empty() && !last_loops.starts_with("-") && innermost > 0 && depths.back() == innermost &&
-                    std::ranges::count(depths, innermost) == 1;
-  if (rows) {
-    const auto [index, extent] = indices.back();
+  const auto is_innermost = [&](const DimIndex& one) { return one.index.depth == innermost; };
+  const bool reaches = innermost > 0 && result.depth == innermost;
+  // Row by row, where the innermost loop walks the last dim alone, upwards.
+  if (reaches && is_innermost(indices.back()) && std::ranges::count_if(indices, is_innermost) == 1 &&
+      !indices.back().index.loops.starts_with("-")) {
+    const DimIndex last = indices.back();
     indices.pop_back();
-    depths.pop_back();
-    result.index = last_loops;
-    result.row = horner(indices, extent);
-    if (last_shift.starts_with("-") && !result.row.empty()) result.row += " - " + last_shift.substr(1);
-    else if (!last_shift.empty()) result.row += (result.row.empty() ? "" : " + ") + last_shift;
-    for (const size_t depth : depths) result.row_depth = std::max(result.row_depth, depth);
-  } else if (result.depth == innermost && innermost > 0) {
-    result.index = horner(indices);  // the innermost loop is not the innermost dim
+    result.index = last.index.loops;
+    result.row = sum_of(indices, last.extent);
+    if (last.index.added.starts_with("-") && !result.row.empty()) result.row += " - " + last.index.added.substr(1);
+    else if (!last.index.added.empty()) result.row += (result.row.empty() ? "" : " + ") + last.index.added;
+    result.row_depth = depth(indices);
+  } else if (reaches) {
+    result.index = sum_of(indices);
   } else {
-    result.row = horner(indices);
+    result.row = sum_of(indices);
     result.row_depth = result.depth;
   }
   return result;

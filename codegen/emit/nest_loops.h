@@ -60,6 +60,16 @@ class NestLoops {
     std::string sum() const;
     std::string factor() const;  // the sum, fit to be multiplied
   };
+  /// The index of one dim of a buffer, or of several that one loop walks, fit to be multiplied.
+  struct DimIndex {
+    std::string text, extent;
+    Index index;  // what the text is made of; of the slot of a turn nothing
+  };
+  /// Outermost first: turns, then loops.
+  std::vector<DimIndex> indices(const Access&, size_t pass) const;
+  DimIndex walked_index(const Access&, const Address&, size_t& position, size_t pass) const;
+  /// In elements of the last of these dims, or of a smaller one that goes `scale` times into it.
+  static std::string sum_of(const std::vector<DimIndex>&, const std::string& scale = "");
   Index mapped_index(const Address::Mapped&, size_t pass) const;
   std::string distance_name(const Address::Mapped&, const std::string& value) const;
   std::string shift_text(const Address::Shift&) const;

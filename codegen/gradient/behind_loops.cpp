@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "codegen/gradient/place_behind.h"
 #include "codegen/graph/builder.h"
 #include "codegen/graph/op.h"
 #include "codegen/graph/rewrite.h"
@@ -21,7 +22,8 @@ class BehindLoops {
       if (std::holds_alternative<LoopOp>(graph_.node(id).op)) {
         const BodyId inner = std::get<LoopOp>(graph_.node(id).op).body;
         run(inner);
-        move(id, late(inner));
+        if (const std::vector<NodeId> nodes = late(inner); !nodes.empty())
+          place_behind(graph_, id, [&] { move(id, nodes); });
       }
       note(id);
     }
@@ -72,10 +74,6 @@ class BehindLoops {
   }
 
   void move(NodeId id, const std::vector<NodeId>& nodes) {
-    if (nodes.empty()) return;
-    std::vector<NodeId>& around = graph_.body(graph_.node(id).body).nodes;
-    const auto place = std::ranges::find(around, id) - around.begin() + 1;
-    const auto before = static_cast<std::ptrdiff_t>(around.size());
     std::map<ValueId, ValueId> stacked;  // of all turns, by what a turn has
     for (const LoopOp::Slice& slice : std::get<LoopOp>(graph_.node(id).op).slices) stacked[slice.turn] = slice.stacked;
     for (const NodeId inner : stacked_of(id, nodes)) {
@@ -94,8 +92,6 @@ class BehindLoops {
       return std::ranges::any_of(nodes, [&](NodeId inner) { return graph_.node(inner).results[0] == named.second; });
     });
     replace(id, nodes, stacked);
-    std::vector<NodeId>& all = graph_.body(graph_.node(id).body).nodes;
-    std::rotate(all.begin() + place, all.begin() + before, all.end());
   }
 
   /// Those that lead to something that the loop stacks: what is computed again for gradients makes no more of it.
@@ -164,17 +160,6 @@ class BehindLoops {
 
 void complete_behind_loops(Graph& graph, const std::vector<DimId>& names) {
   BehindLoops(graph, names).run(graph.root());
-}
-
-ValueId stack_turns(Graph& graph, NodeId loop, ValueId turn) {
-  auto& of = std::get<LoopOp>(graph.node(loop).op);
-  ValueType type = graph.type(turn);
-  type.dims.insert(type.dims.begin(), of.dim);
-  const ValueId all = GraphBuilder(graph).argument(type, graph.node(loop).body, loop);
-  const Value& value = graph.value(turn);
-  graph.value(all).label = value.name.empty() ? value.label : value.name;
-  of.collects.push_back({turn, all});
-  return all;
 }
 
 }  // namespace mesh

@@ -12,7 +12,4 @@ namespace mesh {
 /// samples at a time, its sums are complete by then.
 void complete_behind_loops(Graph&, const std::vector<DimId>& names);
 
-/// Has a loop stack a value of its turns, which it does not yet: what is behind it then, the loop's dim first.
-ValueId stack_turns(Graph&, NodeId loop, ValueId turn);
-
 }  // namespace mesh

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "codegen/gradient/gradient_parts.h"
+#include "codegen/gradient/needs_gradients.h"
 #include "codegen/gradient/stash.h"
 #include "codegen/graph/builder.h"
 #include "codegen/graph/op.h"
@@ -15,11 +16,7 @@ namespace {
 class Differentiator {
  public:
   Differentiator(Graph& graph, const std::vector<StoredId>& parameters, const ComputedAgain& again)
-      : graph_(graph), stash_(graph, again) {
-    needs_.resize(graph.values.size());
-    for (StoredId id : parameters) needs_[graph.stored[id.index].value.index] = true;
-    spread(graph.root());
-  }
+      : graph_(graph), stash_(graph, again), needs_(graph, parameters) {}
 
   std::map<StoredId, ValueId> run(ValueId loss, const std::vector<StoredId>& parameters) {
     const uint32_t first = static_cast<uint32_t>(graph_.nodes.size());
@@ -57,41 +54,8 @@ class Differentiator {
   }
 
  private:
-  /// Which values depend on a parameter, so that a gradient may flow to them.
-  bool needs(ValueId id) const { return id.index < needs_.size() && needs_[id.index]; }
-
-  void spread(BodyId body) {
-    for (NodeId id : graph_.body(body).nodes) {
-      const Node& node = graph_.node(id);
-      if (const LoopOp* loop = std::get_if<LoopOp>(&node.op)) {
-        spread_loop(*loop);
-      } else if (definition(node.op).gradient &&
-                 std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return needs(v); })) {
-        for (ValueId result : node.results) needs_[result.index] = is_float(graph_.type(result).element);
-      }
-    }
-  }
-
-  void spread_loop(const LoopOp& loop) {
-    for (const auto& s : loop.slices) needs_[s.turn.index] = needs(s.stacked);
-    for (const auto& c : loop.carries) needs_[c.entering.index] = needs(c.initial);
-    // A carry may come to depend on a parameter in one turn and pass that on in the next.
-    for (bool changed = true; changed;) {
-      changed = false;
-      spread(loop.body);
-      for (const auto& c : loop.carries)
-        if (needs(c.leaving) && !needs(c.entering)) needs_[c.entering.index] = changed = true;
-    }
-    for (const auto& c : loop.carries) needs_[c.result.index] = needs(c.entering);
-    for (const auto& c : loop.collects) needs_[c.stacked.index] = needs(c.turn);
-  }
-
   bool is_made_by_loop(ValueId value) const {
     return std::holds_alternative<LoopOp>(graph_.node(graph_.value(value).producer).op);
-  }
-
-  static bool is_float(Type type) {
-    return type == Type::f32 || type == Type::f64 || type == Type::bf16 || type == Type::f16;
   }
 
   /// Of the gradient of a value: of narrow ones it is not narrow.
@@ -148,7 +112,7 @@ class Differentiator {
       const OpDefinition& op = definition(node.op);
       if (!op.gradient || !d_results[0]) continue;
       std::vector<bool> wanted;
-      for (ValueId input : node.inputs) wanted.push_back(needs(input));
+      for (ValueId input : node.inputs) wanted.push_back(needs_(input));
       if (std::none_of(wanted.begin(), wanted.end(), [](bool w) { return w; })) continue;
       const std::vector<ValueId> d_inputs = op.gradient(build, *at, d_results, wanted);
       for (size_t i = 0; i < d_inputs.size(); ++i)
@@ -165,7 +129,7 @@ class Differentiator {
       for (const auto& s : l.slices) inside.insert(s.turn);
       if (l.index) inside.insert(l.index);
       const auto use = [&](ValueId v) {
-        if (v && !inside.count(v) && needs(v) && std::find(outside.begin(), outside.end(), v) == outside.end())
+        if (v && !inside.count(v) && needs_(v) && std::find(outside.begin(), outside.end(), v) == outside.end())
           outside.push_back(v);
       };
       for (NodeId id : graph_.body(l.body).nodes) {
@@ -204,96 +168,124 @@ class Differentiator {
     return found == d.end() ? ValueId{} : found->second;
   }
 
+  /// The backward pass of a loop while it is made. Its carries are the gradients of those of `carried`, then the sums
+  /// of `shared`.
+  struct BackwardLoop {
+    const LoopOp& forward;
+    std::set<ValueId> read;                   // what that which has a gradient behind the loop is made of
+    std::vector<LoopOp::Carry> carried = {};  // of the forward loop
+    std::vector<ValueId> shared = {};         // values of bodies around it: each turn adds to their gradients
+    std::map<ValueId, ValueId> stacks = {};   // gradients of what was collected, the loop's dim first
+    NodeId node = {};
+    LoopOp op = {};
+  };
+
   void loop_backward(GraphBuilder& build, NodeId forward_id, const LoopOp& forward, std::map<ValueId, ValueId>& d) {
-    const Span span = build.span;
-    const std::string scope = build.scope, call = build.call;
-    LoopOp back;
-    back.dim = forward.dim;
-    back.reverse = !forward.reverse;
-    // Initial values are made before the loop node so that they stand before it.
-    std::vector<size_t> active;
-    const std::set<ValueId> read = read_for_gradients(forward, d);
-    for (size_t i = 0; i < forward.carries.size(); ++i) {
-      const auto& c = forward.carries[i];
-      const ValueId gradient = gradient_in(d, c.result);
-      if (!needs(c.entering) || (!gradient && !read.contains(c.entering))) continue;
-      active.push_back(i);
-      back.carries.push_back({gradient ? gradient : zeros(build, gradient_type(c.result)), {}, {}, {}});
-    }
-    std::vector<ValueId> shared = captured(forward);
-    std::erase_if(shared, [&](ValueId value) { return !read.contains(value); });
-    for (ValueId v : shared) back.carries.push_back({zeros(build, gradient_type(v)), {}, {}, {}});
+    BackwardLoop back{forward, read_for_gradients(forward, d)};
+    begin_carries(build, back, d);  // before the loop's node, so that what they begin with stands before it
+    append_loop(build, back);
+    stash_.pair(back.op.body, forward_id);
 
-    std::map<ValueId, ValueId> stacks;  // gradients of what was collected, the loop's dim first
-    for (const auto& c : forward.collects)
-      if (const ValueId gradient = gradient_in(d, c.stacked); gradient && needs(c.turn))
-        stacks[c.stacked] = build.in_order(gradient, graph_.type(c.stacked).dims);
-
-    const NodeId id{static_cast<uint32_t>(graph_.nodes.size())};
-    graph_.nodes.push_back({LoopOp{}, {}, {}, build.body, Part::input_gradient, span, scope, build.region, call});
-    graph_.body(build.body).nodes.push_back(id);
-    back.body = build.new_body(id);
-    stash_.pair(back.body, forward_id);
-
-    GraphBuilder inside(graph_);
-    inside.body = back.body;
-    inside.part = Part::input_gradient;
-    inside.span = span;
-    inside.scope = scope;
-    inside.call = call;
-    inside.region = build.region;
-    std::map<ValueId, ValueId> d_inside;
-    for (size_t i = 0; i < back.carries.size(); ++i)
-      back.carries[i].entering = inside.argument(graph_.type(back.carries[i].initial), back.body, id);
-    for (size_t i = 0; i < active.size(); ++i)
-      contribute(inside, d_inside, forward.carries[active[i]].leaving, back.carries[i].entering);
-    for (const auto& c : forward.collects) {
-      if (!stacks.contains(c.stacked)) continue;
-      const ValueId turn = inside.argument(gradient_type(c.turn), back.body, id);
-      back.slices.push_back({stacks[c.stacked], turn});
-      contribute(inside, d_inside, c.turn, turn);
-    }
+    GraphBuilder inside = build;
+    inside.body = back.op.body;
+    std::map<ValueId, ValueId> d_inside = enter_turn(inside, back);
     const std::vector<NodeId> nodes = graph_.body(forward.body).nodes;
     backward(inside, nodes, d_inside);
+    leave_turn(inside, back, d_inside);
 
-    const auto gradient_of = [&](ValueId v) {
-      const auto found = d_inside.find(v);
-      return found != d_inside.end() && found->second ? found->second : zeros(inside, gradient_type(v));
-    };
-    for (size_t i = 0; i < active.size(); ++i)
-      back.carries[i].leaving = gradient_of(forward.carries[active[i]].entering);
-    for (size_t i = 0; i < shared.size(); ++i) {
-      auto& carry = back.carries[active.size() + i];
-      const auto found = d_inside.find(shared[i]);
-      carry.leaving =
-          found != d_inside.end() && found->second ? inside.add(carry.entering, found->second) : carry.entering;
+    stack_gradients(build, inside, back, d_inside, d);
+    for (auto& carry : back.op.carries) carry.result = result_of(back, build.body, graph_.type(carry.initial));
+    graph_.node(back.node).op = back.op;
+    connect_loop(graph_.node(back.node));
+    hand_on(build, back, d);
+  }
+
+  void begin_carries(GraphBuilder& build, BackwardLoop& back, const std::map<ValueId, ValueId>& d) {
+    for (const auto& carry : back.forward.carries) {
+      const ValueId gradient = gradient_in(d, carry.result);
+      if (!needs_(carry.entering) || (!gradient && !back.read.contains(carry.entering))) continue;
+      back.carried.push_back(carry);
+      back.op.carries.push_back({gradient ? gradient : zeros(build, gradient_type(carry.result)), {}, {}, {}});
     }
-    for (const auto& s : forward.slices) {
-      if (!needs(s.turn) || !read.contains(s.turn)) continue;
-      const ValueId turn = gradient_of(s.turn);
-      // Gradients of stacked parameters: a turn each, in the stacked value's own order of dims.
-      graph_.values.push_back({gradient_type(s.stacked), id, build.body, {}});
-      const ValueId stacked{static_cast<uint32_t>(graph_.values.size() - 1)};
-      back.collects.push_back({turn, stacked});
-      contribute(build, d, s.stacked, stacked);
+    back.shared = captured(back.forward);
+    std::erase_if(back.shared, [&](ValueId value) { return !back.read.contains(value); });
+    for (const ValueId value : back.shared) back.op.carries.push_back({zeros(build, gradient_type(value)), {}, {}, {}});
+    for (const auto& collect : back.forward.collects)
+      if (const ValueId gradient = gradient_in(d, collect.stacked); gradient && needs_(collect.turn))
+        back.stacks[collect.stacked] = build.in_order(gradient, graph_.type(collect.stacked).dims);
+  }
+
+  void append_loop(const GraphBuilder& build, BackwardLoop& back) {
+    back.node = NodeId{static_cast<uint32_t>(graph_.nodes.size())};
+    graph_.nodes.push_back(
+        {LoopOp{}, {}, {}, build.body, Part::input_gradient, build.span, build.scope, build.region, build.call});
+    graph_.body(build.body).nodes.push_back(back.node);
+    back.op.dim = back.forward.dim;
+    back.op.reverse = !back.forward.reverse;
+    back.op.body = GraphBuilder(graph_).new_body(back.node);
+  }
+
+  /// The gradients that a turn begins with: of what the forward turn leaves and what is collected of it.
+  std::map<ValueId, ValueId> enter_turn(GraphBuilder& inside, BackwardLoop& back) {
+    std::map<ValueId, ValueId> d;
+    const auto argument = [&](const ValueType& type) { return inside.argument(type, back.op.body, back.node); };
+    for (auto& carry : back.op.carries) carry.entering = argument(graph_.type(carry.initial));
+    for (size_t i = 0; i < back.carried.size(); ++i)
+      contribute(inside, d, back.carried[i].leaving, back.op.carries[i].entering);
+    for (const auto& collect : back.forward.collects) {
+      if (!back.stacks.contains(collect.stacked)) continue;
+      const ValueId turn = argument(gradient_type(collect.turn));
+      back.op.slices.push_back({back.stacks[collect.stacked], turn});
+      contribute(inside, d, collect.turn, turn);
     }
-    for (auto& c : back.carries) {
-      graph_.values.push_back({graph_.type(c.initial), id, build.body, {}});
-      c.result = ValueId{static_cast<uint32_t>(graph_.values.size() - 1)};
+    return d;
+  }
+
+  void leave_turn(GraphBuilder& inside, BackwardLoop& back, const std::map<ValueId, ValueId>& d) {
+    for (size_t i = 0; i < back.carried.size(); ++i)
+      back.op.carries[i].leaving = gradient_or_zeros(inside, d, back.carried[i].entering);
+    for (size_t i = 0; i < back.shared.size(); ++i) {
+      auto& sum = back.op.carries[back.carried.size() + i];
+      const ValueId gradient = gradient_in(d, back.shared[i]);
+      sum.leaving = gradient ? inside.add(sum.entering, gradient) : sum.entering;
     }
-    graph_.node(id).op = back;
-    connect_loop(graph_.node(id));
-    for (size_t i = 0; i < active.size(); ++i) {
-      // The gradient of the result became the loop's own business; what it started from gets what the first turn
-      // leaves.
-      contribute(build, d, forward.carries[active[i]].initial, back.carries[i].result);
+  }
+
+  /// Gradients of what the loop took turn by turn, as parameters of layers: a turn each, in the stacked value's own
+  /// order of dims.
+  void stack_gradients(GraphBuilder& build, GraphBuilder& inside, BackwardLoop& back,
+                       const std::map<ValueId, ValueId>& d_inside, std::map<ValueId, ValueId>& d) {
+    for (const auto& slice : back.forward.slices) {
+      if (!needs_(slice.turn) || !back.read.contains(slice.turn)) continue;
+      const ValueId turn = gradient_or_zeros(inside, d_inside, slice.turn);
+      const ValueId stacked = result_of(back, build.body, gradient_type(slice.stacked));
+      back.op.collects.push_back({turn, stacked});
+      contribute(build, d, slice.stacked, stacked);
     }
-    for (size_t i = 0; i < shared.size(); ++i) contribute(build, d, shared[i], back.carries[active.size() + i].result);
+  }
+
+  /// The gradient of a carry's result became the loop's own business; what it started from gets what the first turn
+  /// leaves.
+  void hand_on(GraphBuilder& build, const BackwardLoop& back, std::map<ValueId, ValueId>& d) {
+    for (size_t i = 0; i < back.carried.size(); ++i)
+      contribute(build, d, back.carried[i].initial, back.op.carries[i].result);
+    for (size_t i = 0; i < back.shared.size(); ++i)
+      contribute(build, d, back.shared[i], back.op.carries[back.carried.size() + i].result);
+  }
+
+  ValueId result_of(const BackwardLoop& back, BodyId around, const ValueType& type) {
+    graph_.values.push_back({type, back.node, around, {}});
+    return ValueId{static_cast<uint32_t>(graph_.values.size() - 1)};
+  }
+
+  ValueId gradient_or_zeros(GraphBuilder& inside, const std::map<ValueId, ValueId>& d, ValueId of) {
+    const ValueId gradient = gradient_in(d, of);
+    return gradient ? gradient : zeros(inside, gradient_type(of));
   }
 
   Graph& graph_;
   Stash stash_;
-  std::vector<bool> needs_;
+  const NeedsGradients needs_;
 };
 
 }  // namespace

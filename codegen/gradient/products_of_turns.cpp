@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "codegen/gradient/behind_loops.h"
+#include "codegen/gradient/place_behind.h"
 #include "codegen/graph/builder.h"
 #include "codegen/graph/op.h"
 #include "codegen/graph/rewrite.h"
@@ -25,18 +25,18 @@ class ProductsOfTurns {
     for (const NodeId id : std::vector<NodeId>(graph_.body(body).nodes)) {
       if (!std::holds_alternative<LoopOp>(graph_.node(id).op)) continue;
       run(loop(id).body);
-      if (!is_backward(graph_.node(id)) || as_they_are_.contains(loop(id).dim)) continue;
+      // What the forward pass adds up turn by turn, and computes so once more, is as the model says, and rules name it.
+      if (!is_backward_loop(graph_.node(id)) || as_they_are_.contains(loop(id).dim)) continue;
       room_ = 0;
       for (const LoopOp::Slice& slice : loop(id).slices) room_ += graph_.elements(graph_.type(slice.stacked));
       const std::vector<LoopOp::Carry> carries = loop(id).carries;
       for (const LoopOp::Carry& carry : carries)
-        if (const std::optional<Sum> sum = sum_of_turn(id, carry)) move(id, carry, *sum);
+        if (const std::optional<Sum> sum = sum_of_turn(id, carry))
+          place_behind(graph_, id, [&] { move(id, carry, *sum); });
     }
   }
 
  private:
-  /// What the forward pass adds up turn by turn, and computes so once more, is as the model says, and rules name it.
-  static bool is_backward(const Node& of) { return of.part != Part::forward && of.part != Part::recompute; }
   LoopOp& loop(NodeId id) { return std::get<LoopOp>(graph_.node(id).op); }
   bool is_of_body(ValueId value, BodyId body) const { return graph_.value(value).body == body; }
   const Node& maker(ValueId value) const { return graph_.node(graph_.value(value).producer); }
@@ -136,9 +136,6 @@ class ProductsOfTurns {
 
   /// The carry's result is the sum of the products over all turns at once instead.
   void move(NodeId id, const LoopOp::Carry& carry, const Sum& of_turn) {
-    std::vector<NodeId>& around = graph_.body(graph_.node(id).body).nodes;
-    const auto place = std::ranges::find(around, id) - around.begin() + 1;
-    const auto before = static_cast<std::ptrdiff_t>(around.size());
     ValueId sum;
     for (const NodeId turn : of_turn.products) {
       GraphBuilder behind = beside(graph_, graph_.node(turn));
@@ -159,8 +156,6 @@ class ProductsOfTurns {
       if (value == carry.result) value = sum;
     });
     connect_loop(graph_.node(id));
-    std::vector<NodeId>& all = graph_.body(graph_.node(id).body).nodes;
-    std::rotate(all.begin() + place, all.begin() + before, all.end());
   }
 
   Graph& graph_;

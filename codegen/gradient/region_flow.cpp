@@ -5,8 +5,6 @@
 
 namespace mesh {
 
-bool is_gradient(Part part) { return part == Part::input_gradient || part == Part::weight_gradient; }
-
 void Flow::visit(BodyId body) {
   for (const NodeId id : graph_.body(body).nodes) {
     nodes_.push_back(id);

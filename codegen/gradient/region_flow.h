@@ -10,9 +10,6 @@
 
 namespace mesh {
 
-/// I or W.
-bool is_gradient(Part);
-
 /// A value as a node of a region reads it.
 struct Origin {
   ValueId value;    // as it was made: of a turn of a stack, what was stacked

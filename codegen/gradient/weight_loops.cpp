@@ -216,18 +216,16 @@ bool reads_weights(const Graph& graph, const Node& node) {
 }  // namespace
 
 void separate_weight_gradients(Graph& graph, const std::vector<DimId>& dims, std::span<const ValueId> also_needed) {
-  const auto is_backward = [&](NodeId id) {
-    return std::holds_alternative<LoopOp>(graph.node(id).op) && graph.node(id).part == Part::input_gradient;
-  };
   const auto is_apart = [&](NodeId id) {
-    return is_backward(id) && has(dims, std::get<LoopOp>(graph.node(id).op).dim);
+    return is_backward_loop(graph.node(id)) && has(dims, std::get<LoopOp>(graph.node(id).op).dim);
   };
   std::vector<std::vector<NodeId>> around;  // the nodes of the bodies with such loops
   for (const Body& body : graph.bodies)
     if (std::ranges::any_of(body.nodes, is_apart)) around.push_back(body.nodes);
   for (const std::vector<NodeId>& nodes : around)
     for (const NodeId id : nodes)  // those in front leave more to W
-      if (is_apart(id) || (is_backward(id) && reads_weights(graph, graph.node(id)))) WeightLoop(graph, id).run();
+      if (is_apart(id) || (is_backward_loop(graph.node(id)) && reads_weights(graph, graph.node(id))))
+        WeightLoop(graph, id).run();
   remove_dead(graph, also_needed);
 }
 

@@ -68,6 +68,8 @@ const char* name_of(Part);
 const char* phase_of(Part);  // forward, backward or update
 /// As what a node is executed today: what a gradient needs is recomputed where it is needed.
 constexpr Part executed_as(Part part) { return part == Part::recompute ? Part::input_gradient : part; }
+/// I or W.
+constexpr bool is_gradient(Part part) { return part == Part::input_gradient || part == Part::weight_gradient; }
 constexpr bool together(Part a, Part b) { return executed_as(a) == executed_as(b); }
 
 // ---- attributes: one struct an op; the variant's type is the op's kind

@@ -114,6 +114,8 @@ bool adds_up_apart(const Graph& graph, const LoopOp& loop, const LoopOp::Carry& 
   return only_adds_up(graph, loop, carry) && !has_samples(graph, graph.type(carry.result));
 }
 
+bool is_backward_loop(const Node& node) { return std::holds_alternative<LoopOp>(node.op) && is_gradient(node.part); }
+
 GraphBuilder beside(Graph& graph, const Node& node) {
   GraphBuilder build(graph);
   build.body = node.body;
@@ -259,8 +261,7 @@ void merge_equal(Graph& graph) {
       Node& first = graph.node(equal);
       for (size_t i = 0; i < node.results.size(); ++i) replaced[node.results[i]] = first.results[i];
       // I must not wait for W, nor R for either.
-      const bool backward = first.part == Part::weight_gradient || first.part == Part::input_gradient;
-      if (backward && node.part < first.part) first.part = node.part;
+      if (is_gradient(first.part) && node.part < first.part) first.part = node.part;
     }
     body.nodes = std::move(kept);
   }

@@ -39,6 +39,9 @@ bool only_adds_up(const Graph&, const LoopOp&, const LoopOp::Carry&);
 /// The same of a carry that is no value of samples: those who have the turns among them may each add up their own.
 bool adds_up_apart(const Graph&, const LoopOp&, const LoopOp::Carry&);
 
+/// Whether a node is a loop whose turns make gradients. One that computes again what the forward pass did is none.
+bool is_backward_loop(const Node&);
+
 /// Appends nodes of the same body, part and place in the spec as a node.
 GraphBuilder beside(Graph&, const Node&);
 

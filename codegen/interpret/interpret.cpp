@@ -130,7 +130,11 @@ meshrt::ProgramInfo program_info(const Program& program, const SourceMap* source
   }
   if (graph.generation)
     info.generation = {graph.stored[graph.generation->input.index].path, graph.dim(graph.generation->along).name};
-  if (graph.objective) info.rate = replaced_rate(graph.objective->rate);
+  if (graph.objective) {
+    info.rate = replaced_rate(graph.objective->rate);
+    info.optimizer = graph.objective->optimizer;
+    info.settings.assign(graph.objective->values.begin(), graph.objective->values.end());
+  }
   info.arena_bytes = static_cast<size_t>(program.memory.arena);
   info.own_bytes = static_cast<size_t>(program.memory.own);
   for (const AxisId axis : program.memory.axes) info.memory_axes.push_back(layout.mesh.axes[axis].name);

@@ -219,36 +219,65 @@ void Placer::take_turns(LoopOp& op) {
   }
 }
 
+void Placer::begin_carry(NodeId id, const LoopOp& op, LoopOp::Carry& carry) {
+  Placement begins = carry_placement(carry);
+  // Stages that compute again begin with what came into them, which lies as it came.
+  const auto came = stages_.is_again(op) ? came_in_.find(carry.initial) : came_in_.end();
+  if (came != came_in_.end()) begins = came->second.lies;
+  const ValueId made = carry.initial;
+  const Placement comes = begins;
+  // What micro-batches give that does not add up, as an extreme, lies at the stage that makes it.
+  const std::vector<Where> at = must_lie(stages_.is_pipeline(op) ? graph_.value(carry.leaving).producer : id);
+  for (const Where& where : at) begins = without_axes(begins, {where.axis});
+  begins.at = at;
+  Placement lies = begins, ends = begins;
+  if (stages_.is_divided(op)) {  // it goes from stage to stage
+    begins.at = {stages_.end(op, false)};
+    lies.at = stages_.owners(op);
+    ends.at = {stages_.end(op, true)};
+  }
+  const Placement first = reordered(begins, graph_.type(carry.entering).dims, graph_.type(carry.initial).dims);
+  carry.initial =
+      came != came_in_.end() ? came->second.initial : bring(carry.initial, first, "the loop, whose carry lies so");
+  if (stages_.is_forward(op)) came_in_[made] = {comes, carry.initial};
+  set_placement(carry.entering, lies, "the loop's carry");
+  set_placement(carry.result, reordered(ends, graph_.type(carry.entering).dims, graph_.type(carry.result).dims),
+                "the loop's carry");
+}
+
+void Placer::end_carry(LoopOp::Carry& carry) {
+  const Placement lies = placement(carry.entering);
+  const auto as_entering = [&](ValueId value) {
+    return reordered(lies, graph_.type(carry.entering).dims, graph_.type(value).dims);
+  };
+  if (!adding_up_.contains(carry.entering)) {
+    carry.leaving = bring(carry.leaving, as_entering(carry.leaving), "the loop, whose carry lies so");
+    return;
+  }
+  // The zeros it starts from are right under any placement, partial ones too.
+  Placement begins = as_entering(carry.initial);
+  std::erase_if(begins.at, [](const Where& where) { return where.owner; });
+  carry.initial = materialise_at(carry.initial, begins);
+  set_placement(carry.result, as_entering(carry.result), "adds up turn by turn");
+  if (partial_because_.count(carry.entering)) partial_because_[carry.result] = partial_because_[carry.entering];
+  adding_up_.erase(carry.entering);
+}
+
+void Placer::stack_turns(const LoopOp& op, LoopOp::Collect& collect) {
+  collect.turn = collected(op, collect);
+  std::vector<DimId> rest(graph_.type(collect.stacked).dims.begin() + 1, graph_.type(collect.stacked).dims.end());
+  const Placement stacked =
+      stack_of(op.dim, reordered(placement(collect.turn), graph_.type(collect.turn).dims, rest), own_turns(op.body));
+  set_placement(collect.stacked, stacked, "the stack of its turns");
+  if (partial_because_.count(collect.turn)) partial_because_[collect.stacked] = partial_because_[collect.turn];
+}
+
 void Placer::loop(NodeId id) {
   LoopOp op = std::get<LoopOp>(graph_.node(id).op);
   const NodeId last = until(graph_, op) ? graph_.body(op.body).nodes.back() : NodeId{};
   start_adding_up(op);
-  for (auto& carry : op.carries) {
-    if (adding_up_.count(carry.entering)) continue;
-    Placement begins = carry_placement(carry);
-    // Stages that compute again begin with what came into them, which lies as it came.
-    const auto came = stages_.is_again(op) ? came_in_.find(carry.initial) : came_in_.end();
-    if (came != came_in_.end()) begins = came->second.lies;
-    const ValueId made = carry.initial;
-    const Placement comes = begins;
-    // What micro-batches give that does not add up, as an extreme, lies at the stage that makes it.
-    const std::vector<Where> at = must_lie(stages_.is_pipeline(op) ? graph_.value(carry.leaving).producer : id);
-    for (const Where& where : at) begins = without_axes(begins, {where.axis});
-    begins.at = at;
-    Placement lies = begins, ends = begins;
-    if (stages_.is_divided(op)) {  // it goes from stage to stage
-      begins.at = {stages_.end(op, false)};
-      lies.at = stages_.owners(op);
-      ends.at = {stages_.end(op, true)};
-    }
-    const Placement first = reordered(begins, graph_.type(carry.entering).dims, graph_.type(carry.initial).dims);
-    carry.initial =
-        came != came_in_.end() ? came->second.initial : bring(carry.initial, first, "the loop, whose carry lies so");
-    if (stages_.is_forward(op)) came_in_[made] = {comes, carry.initial};
-    set_placement(carry.entering, lies, "the loop's carry");
-    set_placement(carry.result, reordered(ends, graph_.type(carry.entering).dims, graph_.type(carry.result).dims),
-                  "the loop's carry");
-  }
+  for (auto& carry : op.carries)
+    if (!adding_up_.contains(carry.entering)) begin_carry(id, op, carry);
   take_turns(op);
   if (op.index) {
     set_placement(op.index, Placement::whole(0), "the turn");
@@ -258,32 +287,8 @@ void Placer::loop(NodeId id) {
   body(op.body);
 
   consumer_ = id;
-  for (auto& carry : op.carries) {
-    if (adding_up_.count(carry.entering)) {
-      // The zeros it starts from are right under any placement, partial ones too.
-      const Placement lies = placement(carry.entering);
-      Placement begins = reordered(lies, graph_.type(carry.entering).dims, graph_.type(carry.initial).dims);
-      std::erase_if(begins.at, [](const Where& where) { return where.owner; });
-      carry.initial = materialise_at(carry.initial, begins);
-      set_placement(carry.result, reordered(lies, graph_.type(carry.entering).dims, graph_.type(carry.result).dims),
-                    "adds up turn by turn");
-      if (partial_because_.count(carry.entering)) partial_because_[carry.result] = partial_because_[carry.entering];
-      adding_up_.erase(carry.entering);
-      continue;
-    }
-    carry.leaving =
-        bring(carry.leaving,
-              reordered(placement(carry.entering), graph_.type(carry.entering).dims, graph_.type(carry.leaving).dims),
-              "the loop, whose carry lies so");
-  }
-  for (auto& collect : op.collects) {
-    collect.turn = collected(op, collect);
-    std::vector<DimId> rest(graph_.type(collect.stacked).dims.begin() + 1, graph_.type(collect.stacked).dims.end());
-    const Placement stacked =
-        stack_of(op.dim, reordered(placement(collect.turn), graph_.type(collect.turn).dims, rest), own_turns(op.body));
-    set_placement(collect.stacked, stacked, "the stack of its turns");
-    if (partial_because_.count(collect.turn)) partial_because_[collect.stacked] = partial_because_[collect.turn];
-  }
+  for (auto& carry : op.carries) end_carry(carry);
+  for (auto& collect : op.collects) stack_turns(op, collect);
   if (last) {
     consumer_ = last;
     node(last);

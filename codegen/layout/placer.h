@@ -50,6 +50,9 @@ class Placer {
   void find_inner_values();
   // place_loop.cpp
   void loop(NodeId);
+  void begin_carry(NodeId loop, const LoopOp&, LoopOp::Carry&);
+  void end_carry(LoopOp::Carry&);
+  void stack_turns(const LoopOp&, LoopOp::Collect&);
   std::vector<std::optional<DimPlacement>> declared_of(const LoopOp::Carry&) const;
   Placement carry_placement(const LoopOp::Carry&);
   void start_adding_up(const LoopOp&);

@@ -61,6 +61,8 @@ struct StepSets {
 StepSets sets_of(const Program&, const Step&);
 /// Whether the two may not change places.
 bool conflict(const StepSets&, const StepSets&);
+/// How many pairs of steps this thread has asked this of.
+uint64_t conflicts_asked();
 bool contains(const std::vector<uint32_t>& sorted, uint32_t);
 /// Whether a step of the forward part makes something `shared` (by buffer), and may not move below other parts.
 bool stays_in_forward(const Step&, const StepSets&, const std::vector<bool>& shared);

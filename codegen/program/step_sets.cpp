@@ -13,6 +13,8 @@ void sort_unique(std::vector<uint32_t>& items) {
   items.erase(std::unique(items.begin(), items.end()), items.end());
 }
 
+thread_local uint64_t conflicts = 0;
+
 bool meet(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
   return std::any_of(a.begin(), a.end(), [&](uint32_t item) { return contains(b, item); });
 }
@@ -46,7 +48,10 @@ bool contains(const std::vector<uint32_t>& sorted, uint32_t item) {
   return std::binary_search(sorted.begin(), sorted.end(), item);
 }
 
+uint64_t conflicts_asked() { return conflicts; }
+
 bool conflict(const StepSets& a, const StepSets& b) {
+  ++conflicts;
   return meet(a.writes, b.reads) || meet(a.writes, b.writes) || meet(a.reads, b.writes);
 }
 

@@ -1,6 +1,7 @@
 #include "meshrt/emitted.h"
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <stdexcept>
 
@@ -75,18 +76,22 @@ const Tensor& TensorTable::add(Tensor tensor, std::string_view dims) {
 namespace {
 
 /// "batch 16, seq 128"
-void add_pairs(std::vector<std::pair<std::string, int64_t>>& pairs, std::string_view text) {
+template <class Number>
+void add_pairs(std::vector<std::pair<std::string, Number>>& pairs, std::string_view text) {
   while (!text.empty()) {
     std::string_view one = take(text, ',');
     one.remove_prefix(std::min(one.find_first_not_of(' '), one.size()));
     const std::string name(take(one, ' '));
-    pairs.emplace_back(name, std::stoll(std::string(one)));
+    Number number{};
+    std::from_chars(one.data(), one.data() + one.size(), number);
+    pairs.emplace_back(name, number);
   }
 }
 
 }  // namespace
 
 void add_dims(ProgramInfo& info, std::string_view dims) { add_pairs(info.dims, dims); }
+void add_settings(ProgramInfo& info, std::string_view settings) { add_pairs(info.settings, settings); }
 void add_memory(ProgramInfo& info, std::string_view memory) {
   const size_t known = info.memory.size();
   add_pairs(info.memory, memory);

@@ -30,7 +30,7 @@ struct Options {
 class LauncherHelp : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App* /*app*/, std::string name) const override {
-    return "\nUsage: " + name + " [OPTIONS] PROGRAM [ARGUMENTS...]\n       " + name + " postmortem DIR\n";
+    return "\nUsage: " + name + " [OPTIONS] [--] PROGRAM [ARGUMENTS...]\n       " + name + " postmortem DIR\n";
   }
 };
 
@@ -157,7 +157,7 @@ int main(int argc, char** argv) {
   app.formatter(std::make_shared<LauncherHelp>());
   Options options;
   declare(app, options);
-  app.prefix_command();  // the first word that is no option is PROGRAM; what follows is its own
+  app.prefix_command();  // the first word that is no option, or comes after `--`, is PROGRAM; what follows is its own
   std::vector<std::string> arguments;
   // mpirun's users type -np.
   for (int i = argc - 1; i > 0; --i) arguments.emplace_back(argv[i] == std::string("-np") ? "--np" : argv[i]);
@@ -166,8 +166,11 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  options.command = app.remaining();
-  if (!options.command.empty() && options.command.front().starts_with("-")) {
+  // As they were typed: `-np` among them is the program's own.
+  options.command.assign(argv + argc - static_cast<int>(app.remaining().size()), argv + argc);
+  if (!options.command.empty() && options.command.front() == "--") {
+    options.command.erase(options.command.begin());
+  } else if (!options.command.empty() && options.command.front().starts_with("-")) {
     const std::string& word = options.command.front();
     meshrt::tell("error: unknown option `{}`: {}\nsee --help\n", word,
                  meshrt::suggestion(word, option_names(app), "options"));

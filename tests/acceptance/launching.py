@@ -60,7 +60,21 @@ def helps(report):
         done = execute(MESHRUN, *words, code=2)
         report.true(f"{words[0]}: an option that there is not", told in done.stderr, done.stderr)
     said = execute(MESHRUN, "--help").stdout
-    report.true("--help: the usage has what is started", "\nUsage: meshrun [OPTIONS] PROGRAM [ARGUMENTS...]\n" in said and said.count("PROGRAM [ARGUMENTS...]") == 1, said[:1200])
+    report.true("--help: the usage has what is started", "\nUsage: meshrun [OPTIONS] [--] PROGRAM [ARGUMENTS...]\n" in said and said.count("PROGRAM [ARGUMENTS...]") == 1, said[:1200])
+
+
+def leaves_the_programs_words(report, folder):
+    """What follows PROGRAM is its own, also where it looks like an option of meshrun; `--` stands before PROGRAM, or among its words."""
+    own, told = ["-np", "3", "--rank", "--", "-n"], f"{folder}/words"
+    for between in ((), ("--",)):
+        execute(MESHRUN, "-n", 2, *between, "sh", "-c", f"""printf '%s\\n' "$@" >'{told}'.$MESHRT_RANK; exec {folder}/two/gpt {folder}/run.yaml train.steps=1""", "sh", *own)
+        for rank in range(2):
+            with open(f"{told}.{rank}") as file:
+                words = file.read().splitlines()
+            report.true(f"{' '.join(['meshrun', '-n 2', *between, 'sh'])}: the words of rank {rank}", words == own, words)
+            os.remove(f"{told}.{rank}")
+    lost = execute(MESHRUN, "--", "-n", code=None)
+    report.true("-- -n: the program `-n` is looked for", lost.returncode != 0 and "-n" in lost.stderr and "unknown option" not in lost.stderr, lost.stderr)
 
 
 def refuses(report, folder):
@@ -250,6 +264,7 @@ def run(small):
             report.attempt("what ranks print", lambda: keeps_what_ranks_print(report, folder))
             report.attempt("help", lambda: helps(report))
             report.attempt("binding", lambda: binds(report, folder))
+            report.attempt("words of the program", lambda: leaves_the_programs_words(report, folder))
             report.attempt("refusals", lambda: refuses(report, folder))
             report.attempt("restarts", lambda: restarts(report, folder))
             report.attempt("streams", lambda: trains_without_streams(report, folder))

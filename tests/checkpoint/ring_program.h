@@ -4,6 +4,8 @@
 #pragma once
 #include <cmath>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "meshrt/collectives.h"
@@ -29,6 +31,10 @@ class RingProgram : public Program {
     info_.entries = {{"train", 1}, {"evaluate", 1}};
     info_.arena_bytes = 4096;
     info_.own_bytes = size_t{1} << 16;
+  }
+  void set_optimizer(const std::string& name, const std::vector<std::pair<std::string, double>>& settings) {
+    info_.optimizer = name;
+    info_.settings = settings;
   }
   const ProgramInfo& info() const override { return info_; }
   std::span<Tensor> tensors() override { return tensors_; }

@@ -2,9 +2,21 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <fstream>
+#include <functional>
+#include <map>
+#include <utility>
 
 #include "codegen/program/accesses.h"
+#include "codegen/program/combine.h"
+#include "codegen/program/fuse.h"
+#include "codegen/program/lower.h"
+#include "codegen/program/memory.h"
+#include "codegen/program/memory_curve.h"
+#include "codegen/program/one_pass.h"
+#include "codegen/program/overlap.h"
+#include "tests/program/allocated.h"
 #include "tests/program/compiled.h"
 
 namespace mesh {
@@ -69,14 +81,19 @@ layout moments on two {{ batch -> data; optimizer {{ c -> data }} }}
                      declared, computed, blocks - 1);
 }
 
-/// Steps whose accesses passes have looked at, by the time that the network is compiled.
-double steps_asked_of(const std::string& network, const std::string& layout, int ranks_of_host) {
+CompileRequest request_of(const std::string& network, const std::string& layout, int ranks_of_host) {
   CompileRequest request;
   request.machine_file = fmt::format("{}/hosts_of_{}.yaml", testing::TempDir(), ranks_of_host);
   std::ofstream(request.machine_file) << fmt::format("name: hosts\nnode: {{ ranks: {} }}\n", ranks_of_host);
   request.files = {testing::TempDir() + "/network.mesh"};
   request.layout = layout;
   std::ofstream(request.files[0]) << network;
+  return request;
+}
+
+/// Steps whose accesses passes have looked at, by the time that the network is compiled.
+double steps_asked_of(const std::string& network, const std::string& layout, int ranks_of_host) {
+  const CompileRequest request = request_of(network, layout, ranks_of_host);
   const uint64_t before = steps_asked();
   tests::compiled(request);
   return static_cast<double>(steps_asked() - before);
@@ -91,6 +108,47 @@ TEST(Scale, twice_the_blocks_take_twice_the_work) {
         EXPECT_GT(some, 0) << layout;
         EXPECT_LT(twice, 2.1 * some) << layout << " on hosts of " << ranks_of_host;
       }
+}
+
+/// What one pass takes: steps that it looks at, pairs of steps that it compares, bytes of the heap.
+using Work = std::array<double, 3>;
+Work work_so_far() {
+  return {static_cast<double>(steps_asked()), static_cast<double>(conflicts_asked()),
+          static_cast<double>(tests::bytes_allocated())};
+}
+
+Work work_of(const std::function<void()>& pass) {
+  const Work before = work_so_far();
+  pass();
+  Work work = work_so_far();
+  for (size_t i = 0; i < work.size(); ++i) work[i] -= before[i];
+  return work;
+}
+
+/// Of passes of which a compilation shows too little, by their names.
+std::map<std::string, Work> work_of_passes(int blocks, const std::string& layout, int ranks_of_host) {
+  const Compiled compiled = tests::compiled(request_of(residual_network(blocks), layout, ranks_of_host));
+  Program program = lower(compiled.entries, {.fuse = false});
+  fuse(program);
+  std::map<std::string, Work> work;
+  work["combine_collectives"] = work_of([&] { combine_collectives(program); });
+  work["update_in_one_pass"] = work_of([&] { update_in_one_pass(program); });
+  work["overlap_collectives"] = work_of([&] { overlap_collectives(program, true); });
+  plan_memory(program, true);
+  work["memory_curve"] = work_of([&] { memory_curve(program, program.step().run); });
+  return work;
+}
+
+// Lists grow by leaps, and a call of twice as many values is some steps more: work that grows with the square would be
+// four times as much.
+TEST(Scale, so_do_single_passes) {
+  for (const auto& [layout, ranks_of_host] : {std::pair{"whole", 1}, {"moments", 2}}) {
+    const std::map<std::string, Work> some = work_of_passes(30, layout, ranks_of_host);
+    for (const auto& [pass, twice] : work_of_passes(60, layout, ranks_of_host))
+      for (size_t i = 0; i < twice.size(); ++i)
+        EXPECT_LE(twice[i], 2.5 * some.at(pass)[i])
+            << pass << " under " << layout << ": number " << i << " of its work";
+  }
 }
 
 }  // namespace

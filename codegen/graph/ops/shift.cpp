@@ -2,7 +2,6 @@
 // a margin beside the operand's.
 #include <cstdlib>
 
-#include "codegen/graph/by_neighbours.h"
 #include "codegen/graph/ops/definitions.h"
 
 namespace mesh::ops {
@@ -103,14 +102,3 @@ const OpDefinition& definition_of(const ShiftOp&) {
 }
 
 }  // namespace mesh::ops
-
-namespace mesh {
-
-std::vector<ValueId> by_neighbours(GraphBuilder& build, const Node& node,
-                                   const std::function<bool(DimId)>& is_sequence) {
-  const auto* op = std::get_if<DefinedOp>(&node.op);
-  const auto written = op != nullptr ? op->kind->by_neighbours : nullptr;
-  return written ? written(build, node, is_sequence) : std::vector<ValueId>{};
-}
-
-}  // namespace mesh

@@ -69,6 +69,8 @@ struct Manifest {
   std::map<std::string, uint64_t> hashes;         ///< tensor to hash_elements of the whole
   std::map<std::string, std::string> job;         ///< what started the run, to its name of the job: see driver/job.h
   double rate = 0;                                ///< learning rate, or the peak of its schedule; 0: not known
+  std::string optimizer;                          ///< its name; empty: not known, as its settings
+  std::map<std::string, double> settings;         ///< as ProgramInfo has them
   std::string data;                               ///< what the run reads, in words; empty: not known
   std::map<std::string, DataFile> data_files;     ///< "input: name" to the file; empty: not known
   std::map<std::string, std::vector<std::string>> dims;  ///< tensor to the names of its dims, where they are known

@@ -337,6 +337,8 @@ class Emitted final : public Program {
 
 /// Adds dims to what is known of a program: "batch 16, seq 128".
 void add_dims(ProgramInfo& info, std::string_view dims);
+/// And settings of its optimizer: "beta1 0.9, clip 1".
+void add_settings(ProgramInfo& info, std::string_view settings);
 /// And what its memory holds, in KiB: "input 8, parameter 3352".
 void add_memory(ProgramInfo& info, std::string_view memory);
 /// And what the ranks of a coordinate use of a space's addresses, "arena" or "own", in KiB: "0-2048 6144-8192".

@@ -52,7 +52,10 @@ struct ProgramInfo {
   struct Generation {
     std::string input, along;  ///< what is continued, and the dim along which; empty where nothing is
   } generation;
-  double rate = 0;  ///< learning rate (or a schedule's peak) written in the spec
+  double rate = 0;                                       ///< learning rate (or a schedule's peak) written in the spec
+  std::string optimizer;                                 ///< its name; empty without `minimize`
+  std::vector<std::pair<std::string, double>> settings;  ///< of the optimizer, with `clip` where it clips; truths as 0
+                                                         ///< and 1
   struct Watched {
     std::string name;     ///< "layer.attn.wq", "grad(layer.attn.wq)", "grad_norm"
     std::string pattern;  ///< the entry of `log.watch` that it matched: "**.wq"; empty: its name

@@ -126,6 +126,10 @@ std::string manifest_text(const Manifest& manifest) {
   if (manifest.course != Course()) object["course"] = course_json(manifest.course);
   if (!manifest.job.empty()) object["job"] = manifest.job;
   if (manifest.rate > 0) object["rate"] = manifest.rate;
+  if (!manifest.optimizer.empty()) {
+    object["optimizer"] = manifest.optimizer;
+    object["settings"] = manifest.settings;
+  }
   if (!manifest.data.empty()) object["data"] = manifest.data;
   for (const auto& [name, file] : manifest.data_files)
     data_files[name] = {{"bytes", file.bytes}, {"hash", fmt::format("{:016x}", file.hash)}};
@@ -165,6 +169,9 @@ Manifest read_manifest(const std::string& path) {
   for (const auto& [starter, name] : reader.optional_map("job").items())
     manifest.job[starter] = reader.text("job." + starter, name);
   if (reader.has("rate")) manifest.rate = reader.number("rate", reader.find("rate"));
+  if (reader.has("optimizer")) manifest.optimizer = reader.text("optimizer");
+  for (const auto& [name, value] : reader.optional_map("settings").items())
+    manifest.settings[name] = reader.number("settings." + name, value);
   if (object.contains("data")) manifest.data = reader.text("data");
   for (const auto& [name, file] : reader.optional_map("data_files").items()) {
     if (!file.is_object() || !file.contains("bytes") || !file.contains("hash"))

@@ -165,6 +165,8 @@ void CheckpointWriter::publish() const {
   manifest.layout = info_.layout;
   manifest.precision = info_.precision;
   manifest.rate = options_.rate;
+  manifest.optimizer = info_.optimizer;
+  manifest.settings.insert(info_.settings.begin(), info_.settings.end());
   manifest.job = options_.job;
   manifest.data = options_.data;
   manifest.data_files = options_.data_files;
