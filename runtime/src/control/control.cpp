@@ -6,7 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 #include <utility>
 
 #include "meshrt/failure.h"
@@ -44,7 +46,11 @@ void Control::look() {
   for (;;) {
     switch (receive_message(socket_.get(), message)) {
       case Received::nothing: return;
-      case Received::closed: throw Failure(Cause::environment, launcher_has_ended);
+      case Received::closed:
+        // The kernel ends a rank whose launcher was killed, some time after it has closed the launcher's sockets: such
+        // a rank says nothing.
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        throw Failure(Cause::environment, launcher_has_ended);
       case Received::message: break;
     }
     if (message.kind == MessageKind::exchange) gathered_.push_back(message.bytes);
