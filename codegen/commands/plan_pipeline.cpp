@@ -80,10 +80,10 @@ std::string pipeline_text(const ShardedGraph& sharded, const PlannedPipeline& pi
   const Pipeline& layout = sharded.layout.pipeline;
   const std::string ranks = layout.has_chunks() ? fmt::format(" on {} ranks", pipeline.ranks.size()) : "";
   const std::string one = layout.has_chunks() ? "rank" : "stage";
-  std::string text = fmt::format("\npipeline of {} over {}: {} stages{}, schedule {}, {} micro-batches in {}\n",
+  std::string text = fmt::format("\npipeline of {} over {}: {} stages{}, schedule {}, {} in {}\n",
                                  names_of_loops(sharded.graph, layout), sharded.layout.mesh.axes[layout.axis].name,
-                                 layout.lists.stages, ranks, layout.schedule, pipeline.micro_batches,
-                                 time_text(pipeline.run.makespan));
+                                 layout.lists.stages, ranks, layout.schedule,
+                                 micro_batches_text(pipeline.micro_batches), time_text(pipeline.run.makespan));
   std::vector<std::vector<std::string>> rows = stage_rows(sharded, pipeline);
   for (std::vector<std::string>& row : rows) row.front().insert(0, "  ");
   text += in_columns(rows);

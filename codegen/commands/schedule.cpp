@@ -78,8 +78,8 @@ std::string title_of(const AskedSchedule& asked, const Simulation& found) {
   const std::string stages = asked.schedule.stages == static_cast<int32_t>(ranks)
                                  ? fmt::format("{} stages", ranks)
                                  : fmt::format("{} stages on {} ranks", asked.schedule.stages, ranks);
-  return fmt::format("{}: {}, {} micro-batches; {:g} units of time, of which ranks are idle in {:.1f} %", asked.name,
-                     stages, asked.schedule.micro_batches, found.makespan, 100 * idle_share(found));
+  return fmt::format("{}: {}, {}; {:g} units of time, of which ranks are idle in {:.1f} %", asked.name, stages,
+                     micro_batches_text(asked.schedule.micro_batches), found.makespan, 100 * idle_share(found));
 }
 
 void print(const AskedSchedule& asked, const Simulation& found, bool colored) {

@@ -67,8 +67,8 @@ std::vector<Compared> compared(Session& session, const Compiled& own) {
 SpecSchedule::SpecSchedule(const ShardedGraph& of) : sharded(of), planned(planned_or_throw(of)) {}
 
 std::string SpecSchedule::title() const {
-  return fmt::format("{}: {} stages, {} micro-batches in {}, of which ranks are idle {:.1f} %",
-                     sharded.layout.pipeline.schedule, sharded.layout.pipeline.lists.stages, planned.micro_batches,
+  return fmt::format("{}: {} stages, {} in {}, of which ranks are idle {:.1f} %", sharded.layout.pipeline.schedule,
+                     sharded.layout.pipeline.lists.stages, micro_batches_text(planned.micro_batches),
                      time_text(planned.run.makespan), 100 * planned.idle_share());
 }
 

@@ -76,6 +76,8 @@ std::string time_text(double seconds) {
   return seconds >= 1e-3 ? fmt::format("{:.1f} ms", seconds * 1e3) : fmt::format("{:.0f} us", seconds * 1e6);
 }
 
+std::string micro_batches_text(int64_t count) { return fmt::format("{} micro-batch{}", count, count == 1 ? "" : "es"); }
+
 namespace {
 
 /// f16 is widened to f32 as it is read.

@@ -42,6 +42,8 @@ double touched_bytes(const Graph&, const Node&, double bytes);
 
 /// "5.6 ms"
 std::string time_text(double seconds);
+/// "8 micro-batches", "1 micro-batch"
+std::string micro_batches_text(int64_t count);
 
 /// Whether the ranks of every group over these axes lie on one host.
 bool within_node(const Machine&, const MeshShape&, const std::vector<AxisId>& axes);

@@ -22,8 +22,8 @@ std::string info_text(const ProgramInfo& info) {
   line("mesh", fmt::format("{}{{ {} }}: {} rank{}", info.mesh_name.empty() ? "" : info.mesh_name + " ",
                            fmt::join(axes, ", "), mesh_size(info), mesh_size(info) == 1 ? "" : "s"));
   if (const PipelineInfo& of = info.pipeline; !of.axis.empty())
-    line("pipeline", fmt::format("{} over {}, {} micro-batches, at most {} of them in a stage", of.schedule, of.axis,
-                                 of.micro_batches, of.in_flight));
+    line("pipeline", fmt::format("{} over {}, {} micro-batch{}, at most {} of them in a stage", of.schedule, of.axis,
+                                 of.micro_batches, of.micro_batches == 1 ? "" : "es", of.in_flight));
   line("machine", info.machine);
   line("precision", info.precision);
   line("products", multiply_name({info.bf16, info.f16}));
