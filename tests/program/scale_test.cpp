@@ -22,14 +22,29 @@
 namespace mesh {
 namespace {
 
+constexpr auto three_layouts = R"(mesh two { data: 2 }
+layout whole on two { batch -> data }
+layout parts on two { batch -> data; params { c -> data } }
+layout moments on two { batch -> data; optimizer { c -> data } }
+)";
+
+/// So many blocks one behind the other, called with what the one before gives and what is written `beside` it.
+struct Chain {
+  std::string declared, computed;
+};
+Chain chain_of(int blocks, const std::string& beside = "") {
+  Chain chain;
+  for (int i = 0; i < blocks; ++i) {
+    chain.declared += fmt::format("  param r{} : Block\n", i);
+    chain.computed += fmt::format("  y{} = r{}({}{})\n", i, i, i == 0 ? "x" : fmt::format("y{}", i - 1), beside);
+  }
+  return chain;
+}
+
 /// A residual network, on two ranks with all of each parameter, with parts, and with parts of the moments alone. All
 /// updates read one number, the norm that gradients are clipped by.
 std::string residual_network(int blocks) {
-  std::string declared, computed;
-  for (int i = 0; i < blocks; ++i) {
-    declared += fmt::format("  param r{} : Block\n", i);
-    computed += fmt::format("  y{} = r{}({})\n", i, i, i == 0 ? "x" : fmt::format("y{}", i - 1));
-  }
+  const Chain chain = chain_of(blocks);
   return fmt::format(R"(import std.nn
 dim batch = 8, c = 16, class = 10, hid = 64
 block Block(x : real[batch, c]) -> real[batch, c] {{
@@ -45,21 +60,13 @@ model Network {{
 {}{}  loss = mean[batch](cross_entropy[class](head(y{}), label))
   minimize loss with adamw(lr: 1e-3, clip: 1.0)
 }}
-mesh two {{ data: 2 }}
-layout whole on two {{ batch -> data }}
-layout parts on two {{ batch -> data; params {{ c -> data }} }}
-layout moments on two {{ batch -> data; optimizer {{ c -> data }} }}
-)",
-                     declared, computed, blocks - 1);
+{})",
+                     chain.declared, chain.computed, blocks - 1, three_layouts);
 }
 
 /// Blocks that take rows of a table of their own twice: much is added up into its gradient before its update.
 std::string table_network(int blocks) {
-  std::string declared, computed;
-  for (int i = 0; i < blocks; ++i) {
-    declared += fmt::format("  param r{} : Block\n", i);
-    computed += fmt::format("  y{} = r{}({}, one, other)\n", i, i, i == 0 ? "x" : fmt::format("y{}", i - 1));
-  }
+  const Chain chain = chain_of(blocks, ", one, other");
   return fmt::format(R"(dim batch = 8, seq = 4, vocab = 50, c = 16, old = c
 block Block(x : real[batch, seq, c], one, other : index(vocab)[batch, seq]) -> real[batch, seq, c] {{
   param table : real[vocab, c] = normal(std: 0.1)
@@ -73,12 +80,8 @@ model Network {{
 {}{}  loss = mean[batch, seq, c](y{} ^ 2)
   minimize loss with adamw(lr: 1e-3, clip: 1.0)
 }}
-mesh two {{ data: 2 }}
-layout whole on two {{ batch -> data }}
-layout parts on two {{ batch -> data; params {{ c -> data }} }}
-layout moments on two {{ batch -> data; optimizer {{ c -> data }} }}
-)",
-                     declared, computed, blocks - 1);
+{})",
+                     chain.declared, chain.computed, blocks - 1, three_layouts);
 }
 
 CompileRequest request_of(const std::string& network, const std::string& layout, int ranks_of_host) {
