@@ -45,14 +45,15 @@ const ast::Layout* choose(const Declarations& declared, const LayoutOptions& opt
 
 /// A file without layouts runs on one rank.
 std::optional<Layout> one_rank(const LayoutOptions& options, DiagnosticSink& sink) {
+  constexpr auto way_out = "`mesh line { data: 2 }` and `layout default on line { batch -> data }` split it";
   if (!options.layout.empty())
-    sink.error("E0405", Span{}, "no layout is called `{}`: the spec has none", options.layout);
+    sink.error("E0405", Span{}, "no layout is called `{}`: the spec has none", options.layout).help(way_out);
   else if (!options.mesh.empty())
-    sink.error("E0405", Span{}, "the spec has no layout whose mesh `--mesh` could resize");
+    sink.error("E0405", Span{}, "the spec has no layout whose mesh `--mesh` could resize").help(way_out);
   else if (options.ranks && *options.ranks != 1)
     sink.error("E0409", Span{}, "the spec has no layout, so it runs on 1 rank, not {} (-n {})", *options.ranks,
                *options.ranks)
-        .help("`mesh line { data: 2 }` and `layout default on line { batch -> data }` split it");
+        .help(way_out);
   else return Layout{};
   return {};
 }
