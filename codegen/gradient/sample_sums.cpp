@@ -257,7 +257,8 @@ std::optional<SampleKind> SampleSums::reduced(NodeId id, size_t r) {
     std::vector<DimId> dims = factor.operands;
     dims.insert(dims.end(), factor.results.begin(), factor.results.end());
     if (std::ranges::none_of(dims, [&](DimId d) { return is_name(d); })) continue;
-    if (!factor.splittable || factor.window || factor.is_stretched() ||
+    const bool by_place = factor.band && (factor.band->least || factor.band->most);
+    if (!factor.splittable || factor.window || by_place || factor.is_stretched() ||
         std::ranges::any_of(dims, [&](DimId d) { return d && !is_name(d); }))
       couple(id, "it needs all samples at once");
     for (size_t i = 0; i < at.inputs.size(); ++i)
