@@ -31,9 +31,8 @@ const std::vector<Row>& schedules() {
        "`cosine(peak: 3e-4, warmup: 100)`; without `steps:` it ends with the run's `train.steps`"},
       {"inverse_sqrt",
        {{"peak", {}}, {"warmup", 0}, {"hold", 0}},
-       "`inverse_sqrt(peak: 1e-3, warmup: 4000)` rises first, as fairseq's does; `inverse_sqrt(peak: 0.01, hold: "
-       "10_000)` "
-       "stays at its peak first, as T5's does"},
+       "`inverse_sqrt(peak: 1e-3, warmup: 4000)` rises first, as fairseq's does; "
+       "`inverse_sqrt(peak: 0.01, hold: 10_000)` stays at its peak first, as T5's does"},
       {"linear",
        {{"peak", {}}, {"warmup", 0}, {"steps", 0}, {"floor", 0}},
        "`linear(peak: 3e-4, warmup: 100)`; without `steps:` it ends with the run's `train.steps`"},

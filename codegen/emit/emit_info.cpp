@@ -56,8 +56,7 @@ std::vector<std::string> entry_list(const Program& program) {
   return entries;
 }
 
-/// In KiB and at most four to a line, so that lines do not depend on the numbers.
-/// `meshrt::add_memory(info, "input 8, parameter 3352");`, four to a line.
+/// `meshrt::add_memory(info, "input 8, parameter 3352");`, four to a line: lines do not depend on the numbers.
 void emit_pairs(CppWriter& out, const char* add, const std::vector<std::string>& pairs) {
   constexpr size_t most = 4;
   for (size_t k = 0; k < pairs.size(); k += most) {
@@ -67,6 +66,7 @@ void emit_pairs(CppWriter& out, const char* add, const std::vector<std::string>&
   }
 }
 
+/// In KiB.
 void emit_memory_kinds(const Program& program, CppWriter& out) {
   std::vector<std::string> kinds;
   for (const auto& [kind, bytes] : program.memory.by_kind)

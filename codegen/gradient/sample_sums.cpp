@@ -46,28 +46,6 @@ bool incomplete(SampleKind kind) {
   return kind == SampleKind::sum || kind == SampleKind::max || kind == SampleKind::min;
 }
 
-}  // namespace
-
-namespace {
-
-/// All names that renames give, and, of whole parts, chunks and what samples are made one dim with.
-std::set<DimId> all_names(const Graph& graph, DimId samples, int64_t parts) {
-  std::set<DimId> names{samples};
-  for (bool more = true; more;) {
-    more = false;
-    for (const Node& node : graph.nodes) {
-      if (const RenameOp* rename = std::get_if<RenameOp>(&node.op))
-        for (size_t i = 0; i < rename->from.size(); ++i)
-          if (names.contains(rename->from[i])) more = names.insert(rename->to[i]).second || more;
-      const auto group = parts > 0 ? regrouping(node.op) : std::nullopt;
-      if (!group || graph.dim(group->parts.front()).size % parts != 0) continue;
-      if (names.contains(group->merged)) more = names.insert(group->parts.front()).second || more;
-      if (!group->splits && names.contains(group->parts.front())) more = names.insert(group->merged).second || more;
-    }
-  }
-  return names;
-}
-
 /// Whether what has one of the names is of single samples, or of their chunks, wherever it stands.
 bool are_plain(const Graph& graph, DimId samples, const std::set<DimId>& names) {
   const auto count = [&](const std::vector<DimId>& dims) {
@@ -81,6 +59,32 @@ bool are_plain(const Graph& graph, DimId samples, const std::set<DimId>& names) 
   return plain && std::ranges::none_of(graph.nodes, is_counted);
 }
 
+/// All names that renames give, and, of whole parts, chunks and what samples are made one dim with, but for those
+/// that are not plain beside the others.
+std::set<DimId> all_names(const Graph& graph, DimId samples, int64_t parts) {
+  std::set<DimId> names{samples}, refused;
+  const auto add = [&](DimId name) {
+    if (refused.contains(name) || !names.insert(name).second) return false;
+    if (are_plain(graph, samples, names)) return true;
+    names.erase(name);
+    refused.insert(name);
+    return false;
+  };
+  for (bool more = true; more;) {
+    more = false;
+    for (const Node& node : graph.nodes) {
+      if (const RenameOp* rename = std::get_if<RenameOp>(&node.op))
+        for (size_t i = 0; i < rename->from.size(); ++i)
+          if (names.contains(rename->from[i])) more = add(rename->to[i]) || more;
+      const auto group = regrouping(node.op);
+      if (!group || graph.dim(group->parts.front()).size % parts != 0) continue;
+      if (names.contains(group->merged)) more = add(group->parts.front()) || more;
+      if (!group->splits && names.contains(group->parts.front())) more = add(group->merged) || more;
+    }
+  }
+  return names;
+}
+
 }  // namespace
 
 bool counts_along(const Graph& graph, const Node& node, const std::function<bool(DimId)>& is_one) {
@@ -90,14 +94,14 @@ bool counts_along(const Graph& graph, const Node& node, const std::function<bool
 }
 
 std::vector<DimId> names_of_samples(const Graph& graph, DimId samples, int64_t parts) {
-  for (const int64_t chunks_of : {parts, int64_t{0}}) {
-    const std::set<DimId> names = all_names(graph, samples, chunks_of);
-    if (!are_plain(graph, samples, names)) continue;
-    std::vector<DimId> all{samples};
-    std::ranges::copy_if(names, std::back_inserter(all), [&](DimId name) { return name != samples; });
-    return all;
-  }
-  return {samples};
+  std::vector<DimId> all{samples};
+  std::ranges::copy_if(all_names(graph, samples, parts), std::back_inserter(all),
+                       [&](DimId name) { return name != samples; });
+  return all;
+}
+
+std::vector<DimId> names_of_samples(const Graph& graph, DimId samples) {
+  return names_of_samples(graph, samples, graph.dim(samples).size);
 }
 
 SampleSums::SampleSums(const Graph& graph, const std::vector<DimId>& names)
@@ -257,7 +261,8 @@ std::optional<SampleKind> SampleSums::reduced(NodeId id, size_t r) {
     std::vector<DimId> dims = factor.operands;
     dims.insert(dims.end(), factor.results.begin(), factor.results.end());
     if (std::ranges::none_of(dims, [&](DimId d) { return is_name(d); })) continue;
-    if (!factor.splittable || factor.window || factor.is_stretched() ||
+    const bool by_place = factor.band && (factor.band->least || factor.band->most);
+    if (!factor.splittable || factor.window || by_place || factor.is_stretched() ||
         std::ranges::any_of(dims, [&](DimId d) { return d && !is_name(d); }))
       couple(id, "it needs all samples at once");
     for (size_t i = 0; i < at.inputs.size(); ++i)

@@ -20,10 +20,12 @@ enum class SampleKind : uint8_t { whole, sliced, zero, sum, max, min };
 /// Whether what the node gives is counted along one of these dims: positions, random numbers.
 bool counts_along(const Graph&, const Node&, const std::function<bool(DimId)>& is_one);
 
-/// What the samples are called: by `samples`, then by what renames give them where no value has two of the names, so
-/// that it is of single samples still. Where there are `parts` of them, also by chunks that are split off, of which
-/// each part has equally many whole ones, and by what is made one dim of samples, slowest, and others.
-std::vector<DimId> names_of_samples(const Graph&, DimId samples, int64_t parts = 0);
+/// What the samples of a batch in so many parts are called: by `samples`, then by what renames give them, by what is
+/// made one dim of samples, slowest, and others, and by chunks that are split off, of which each part has equally many
+/// whole ones. No value has two of the names, so that it is of single samples still, or of chunks.
+std::vector<DimId> names_of_samples(const Graph&, DimId samples, int64_t parts);
+/// The same without chunks: of single samples.
+std::vector<DimId> names_of_samples(const Graph&, DimId samples);
 
 class SampleSums {
  public:

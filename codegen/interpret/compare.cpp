@@ -91,6 +91,8 @@ double bound_of_narrow(const Program& program) {
   return bound;
 }
 
+double bound_of(Type type, double bound) { return bound != 0 ? bound : type == Type::f64 ? 1e-9 : 1e-5; }
+
 ComparedValue compare_arrays(const std::string& name, const meshrt::Array& given, const meshrt::Array& reference,
                              double bound, bool any_precision) {
   const bool same_type =
@@ -108,9 +110,8 @@ ComparedValue compare_arrays(const std::string& name, const meshrt::Array& given
   }
   // A sum that is zero but for rounding has nothing to be relative to.
   const double rounding = given.type == Type::f64 ? 1e-15 : 1e-7;
-  if (bound == 0) bound = given.type == Type::f64 ? 1e-9 : 1e-5;
-  result.equal = !result.nan && (is_real(given.type) ? result.difference <= bound * result.largest + rounding
-                                                     : result.difference == 0);
+  const double allowed = bound_of(given.type, bound) * result.largest + rounding;
+  result.equal = !result.nan && (is_real(given.type) ? result.difference <= allowed : result.difference == 0);
   return result;
 }
 

@@ -66,8 +66,9 @@ struct CompareOptions {
 /// do not often differ by more than twice what each does.
 void allow_as_wider(Comparison&, const Comparison& reference_in_wider, const std::string& wider);
 
-/// Differences may be `bound` times the largest number of the reference. 0: 1e-9 for f64, 1e-5 for f32. Integers and
-/// bools must be equal.
+/// Of numbers of a type. 0: 1e-9 for f64, 1e-5 for others.
+double bound_of(Type, double bound);
+/// Differences may be `bound` times the largest number of the reference. Integers and bools must be equal.
 ComparedValue compare_arrays(const std::string& name, const meshrt::Array& given, const meshrt::Array& reference,
                              double bound, bool any_precision = false);
 /// What the last step of a program and of its reference gave and left.

@@ -4,6 +4,8 @@
 #include <optional>
 #include <set>
 
+#include "codegen/gradient/sample_sums.h"
+#include "codegen/graph/dims.h"
 #include "codegen/graph/op.h"
 #include "codegen/graph/rewrite.h"
 
@@ -15,6 +17,10 @@ class Cutter {
  public:
   Cutter(const ShardedGraph& sharded, const Lowering& lowering)
       : sharded_(sharded), graph_(sharded.graph), lowering_(lowering) {
+    const MicroBatches& parts = graph_.micro_batches;
+    if (graph_.sample_dim) names_ = names_of_samples(graph_, parts.time ? parts.micro : graph_.sample_dim);
+    for (const MicroBatches::Name& name : parts.names)
+      if (!has(names_, name.micro)) chunks_.push_back(name.micro);
     cut_.batch.resize(graph_.nodes.size());
     cut_.finish.resize(graph_.nodes.size());
   }
@@ -46,12 +52,13 @@ class Cutter {
     return value;
   }
 
-  /// How a node reduces over a dim, where that is all it does with it.
-  std::optional<Reduce> reduction_over(const Node& node, DimId dim) const {
+  /// How a node reduces over one of the dims, where that is all it does with it.
+  std::optional<Reduce> reduction_over(const Node& node, const std::vector<DimId>& dims) const {
     const auto reduction = definition(node.op).reduction;
     if (!reduction) return {};
     const Reduction found = reduction(graph_, node);
-    return std::ranges::count(found.dims, dim) > 0 ? std::optional(found.reduce) : std::nullopt;
+    const bool over = std::ranges::any_of(found.dims, [&](DimId dim) { return has(dims, dim); });
+    return over ? std::optional(found.reduce) : std::nullopt;
   }
 
   /// How a value combines over batches, if it is a reduction over samples.
@@ -60,27 +67,29 @@ class Cutter {
     if (!graph_.sample_dim || node.body != graph_.root()) return {};
     if (const auto* loop = std::get_if<LoopOp>(&node.op))
       return loop->dim == graph_.micro_batches.time ? carried_over(*loop, value) : std::nullopt;
-    return reduction_over(node, graph_.sample_dim);
+    return reduction_over(node, names_);
   }
 
   /// How micro-batches combine in what their loop gives. A sum that was made within a loop of theirs has been divided
-  /// by its count there already: that is of one batch, and adds up no further.
+  /// by its count there already: that is of one batch, and adds up no further. Nor does a sum over chunks: a rest of
+  /// the set has others.
   std::optional<Reduce> carried_over(const LoopOp& loop, ValueId value) const {
     for (const auto& carry : loop.carries)
       if (carry.result == value) {
         std::set<ValueId> seen{carry.entering};
-        if (sums_in_a_loop(carry.leaving, loop.body, seen)) return {};
+        if (is_of_one_batch(carry.leaving, loop.body, seen)) return {};
         return combining(producer(carry.leaving).op);
       }
     return {};
   }
 
-  /// Whether `value`, of the turns of `turns`, reads a sum over samples that was made in a loop within these.
-  bool sums_in_a_loop(ValueId value, BodyId turns, std::set<ValueId>& seen) const {
+  /// Whether `value`, of the turns of `turns`, reads a sum over samples that was made in a loop within these, or one
+  /// over chunks.
+  bool is_of_one_batch(ValueId value, BodyId turns, std::set<ValueId>& seen) const {
     if (graph_.value(value).body == graph_.root() || !seen.insert(value).second) return false;
-    const auto reads = [&](ValueId read) { return sums_in_a_loop(read, turns, seen); };
+    const auto reads = [&](ValueId read) { return is_of_one_batch(read, turns, seen); };
     const Node& node = producer(value);
-    if (node.body != turns && reduction_over(node, graph_.micro_batches.micro)) return true;
+    if ((node.body != turns && reduction_over(node, names_)) || reduction_over(node, chunks_)) return true;
     return std::ranges::any_of(sources_of(graph_, value), reads);
   }
 
@@ -169,6 +178,7 @@ class Cutter {
   const ShardedGraph& sharded_;
   const Graph& graph_;
   const Lowering& lowering_;
+  std::vector<DimId> names_, chunks_;  // of single samples in a row, and of chunks of a micro-batch
   EvaluationCut cut_;
 };
 

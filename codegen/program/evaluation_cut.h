@@ -1,4 +1,4 @@
-// evaluation_cut.h: how the metrics of one batch become metrics over an evaluation set. Reductions over the sample dim
+// evaluation_cut.h: how the metrics of one batch become metrics over an evaluation set. Reductions over samples
 // that a metric reads are carried from batch to batch (sums add up, extremes compete), and what the metric makes of
 // them is computed once, at the end. A metric that mixes samples in another way (a log-sum-exp over them, a variance)
 // is taken of each batch and averaged.

@@ -69,6 +69,29 @@ layout whole on line { replicate over all }
 layout split on line { batch -> all }
 """
 
+# Samples by other names: renamed, as one dim with others, and in chunks.
+RENAMED = """dim batch = 4, wide = 5, cell = batch * wide, other = batch, chunk = 2, inside = 2
+model Renamed {
+  input a : real[batch, wide]
+  input keep : bool[batch, wide]
+  param w : real[wide] = ones
+  each = ((a * w) ^ 2)[batch * wide as cell]
+  kept = real(keep[batch * wide as cell])
+  row = mean[wide](each[cell as batch * wide])
+  loss = sum[cell](each * kept) / sum[cell](kept)
+  metric cells  = sum[cell](each)
+  metric most   = max[cell](each)
+  metric masked = mean[cell](each, where: keep[batch * wide as cell])
+  metric called = sum[other](row[batch as other] ^ 2)
+  metric chunks = sum[chunk](mean[inside](row[batch as chunk * inside]) ^ 2)
+  minimize loss with sgd(lr: 0)
+}
+mesh line { all: 2 }
+layout whole on line { replicate over all }
+layout split on line { batch -> all }
+layout parts on line { replicate over all; batch -> none { accumulate: 2 } }
+"""
+
 PARAMETERS = """dim n = 4
 model Scaled {
   input x : real[n]
@@ -274,6 +297,28 @@ log: {{ jsonl: {folder}/normed.jsonl }}
                          worst[0] <= bound and line["batches"] == -(-size // 4))
 
 
+def check_renamed(report, folder, random, layouts):
+    """Metrics over a set, of samples that are called otherwise where they are added up; those over chunks are averages over batches."""
+    a, keep, spec, bound = random.normal(size=(12, 5)), random.random((12, 5)) < np.linspace(0.1, 0.9, 12)[:, None], f"{folder}/renamed.mesh", 2e-6
+    with open(spec, "w") as file:
+        file.write(RENAMED)
+    np.save(f"{folder}/cells.npy", a)
+    np.save(f"{folder}/keep.npy", keep)
+    safetensors.write(f"{folder}/ones.safetensors", {"w": np.ones(5)})
+    for size in (12, 11, 3):
+        each, kept = a[:size] ** 2, keep[:size]
+        rows = each.mean(1)
+        expected = {"loss": each[kept].sum() / kept.sum(), "cells": each.sum(), "most": each.max(), "masked": each[kept].mean(), "called": (rows**2).sum()}
+        if size % 4 == 0:
+            expected["chunks"] = (rows.reshape(-1, 2).mean(1) ** 2).reshape(-1, 2).sum(1).mean()
+        for layout in layouts:
+            said = execute(meshc(), "evaluate", spec, "--layout", layout, "--params", f"{folder}/ones.safetensors", f"data.a={{file: {folder}/cells.npy, to: {size}}}",
+                           f"data.keep={{file: {folder}/keep.npy, to: {size}}}", "--json", "-A", "oversubscribed")
+            got = json.loads(said.stdout)["metrics"]
+            worst = max((far(np.float64(got[name]), value), name) for name, value in expected.items())
+            report.check(f"metrics over {size} samples by other names, layout {layout}, worst {worst[1]}", f"{worst[0]:.1e}", bound, worst[0] <= bound)
+
+
 def check_parameters(report, folder, random, layouts):
     """What a step logs of a parameter is what it reads, not what it makes of it."""
     x, spec, steps, bound = random.normal(size=4), f"{folder}/scaled.mesh", 3, 2e-6
@@ -301,5 +346,6 @@ def run(small):
         report.attempt("beginnings", lambda: check_beginnings(report, folder, random, ("whole", "tiles")))
         report.attempt("fresh", lambda: check_fresh(report, folder))
         report.attempt("statistics", lambda: check_statistics(report, folder, random, ("whole", "split"), ("split",) if small else ("whole", "split"), small))
+        report.attempt("renamed", lambda: check_renamed(report, folder, random, ("whole", "split", "parts")))
         report.attempt("parameters", lambda: check_parameters(report, folder, random, ("whole", "split")))
     return report

@@ -12,19 +12,23 @@
 namespace mesh {
 namespace {
 
-CompileRequest rounded_away(const std::string& layout) {
+using Settings = std::map<std::string, std::string>;
+
+CompileRequest rounded_away(const std::string& layout, const std::string& precision, const Settings& set) {
   CompileRequest request;
   request.files = {ROUNDED_AWAY};
   request.layout = layout;
-  request.precision = "f64";
+  request.precision = precision;
+  request.set = set;
   request.wanted = {"**", "grad(**)"};
   return request;
 }
 
 /// A program beside one rank, before and after what differs is looked at by its gradients.
-std::pair<Comparison, Comparison> compared(const std::string& layout, const std::map<std::string, std::string>& set) {
-  CompileRequest faulty = rounded_away(layout), one = rounded_away(layout);
-  faulty.set = set;
+std::pair<Comparison, Comparison> compared(const std::string& layout, const Settings& of_program,
+                                           const Settings& of_reference = {}, const std::string& precision = "f64") {
+  const CompileRequest faulty = rounded_away(layout, precision, of_program);
+  CompileRequest one = rounded_away(layout, precision, of_reference);
   one.one_rank = one.plain = true;
   CompileRequest given = one;
   given.given_gradients = true;
@@ -64,6 +68,20 @@ TEST(ByGradients, show_a_wrong_gradient) {
     EXPECT_FALSE(is_equal(before, name)) << name;
     EXPECT_FALSE(is_equal(after, name)) << name;
   }
+}
+
+TEST(ByGradients, show_a_wrong_one_where_all_are_small) {
+  const auto [before, after] = compared("samples", {{"weight", "0"}}, {{"weight", "1e-18"}});
+  EXPECT_TRUE(is_equal(before, "grad(wq)"));
+  EXPECT_FALSE(is_equal(after, "param(wq)"));
+}
+
+TEST(ByGradients, allow_for_the_roundings_of_large_ones) {
+  const Settings large = {{"weight", "1000"}};
+  const auto [before, after] = compared("samples", large, large, "f32");
+  EXPECT_FALSE(is_equal(before, "grad(bk)"));
+  EXPECT_FALSE(is_equal(before, "param(bk)"));
+  EXPECT_TRUE(is_equal(after, "param(bk)"));
 }
 
 }  // namespace

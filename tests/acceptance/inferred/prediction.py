@@ -12,7 +12,7 @@ SEED = 20261124
 BOUND = 1e-12
 SAMPLES = 1003
 
-SPEC = """dim batch = 48, pixel = 20, hidden = 18, layer = 2, class = 5
+SPEC = """dim batch = 48, pixel = 20, hidden = 18, layer = 2, class = 5, cell = batch * hidden
 model Net {
   input image : u8[batch, pixel]
   input label : index(class)[batch]
@@ -26,6 +26,7 @@ model Net {
   }
   logits = dot[hidden](h, w2)
   turned : real[class, batch] = logits
+  cells  = tanh(h[batch * hidden as cell])[cell as batch * hidden]
   chosen = argmax[class](logits)
   loss   = mean[batch](cross_entropy[class](logits, label))
   other  = logits - mean[batch](logits)
@@ -49,7 +50,7 @@ def numpy_values(image, w):
         h = np.maximum(h * turn, 0)
         energy.append((h**2).sum(1))
     logits = h @ w["w2"]
-    return {"logits": logits, "turned": logits, "chosen": logits.argmax(1), "layer.energy": np.stack(energy, 1)}
+    return {"logits": logits, "turned": logits, "cells": np.tanh(h), "chosen": logits.argmax(1), "layer.energy": np.stack(energy, 1)}
 
 
 def check(report, small):
