@@ -91,6 +91,8 @@ class Case:
         self.slopes = {name: value for name, value in self.first.items() if name == "loss" or name in gradients}
         values, gradients = model.train(STEPS)
         self.together = model.together
+        # Of parameters that are no numbers any more nothing can be said, nor of what comes of numbers on the way there.
+        self.diverges = not all(value.isfinite().all() for value in model.params.values())
         self.trained = arrays({**values, **{f"grad({path})": g for path, g in gradients.items()}, **{f"param({path})": p for path, p in model.params.items()}})
 
     def fetch(self, spec_file, title, expected, names, *options):
@@ -141,8 +143,9 @@ def compare(case):
     mixing = ("-W", "batch_coupled") if case.number % 2 else ()
     try:
         one = case.write(None)
-        error = max(case.fetch(one, "one rank", case.slopes, ("loss", "grad(**)")), case.fetch(one, "one rank, every value", case.first, every),
-                    case.fetch(one, f"one rank, {STEPS} steps", case.trained, trained))
+        error = max(case.fetch(one, "one rank", case.slopes, ("loss", "grad(**)")), case.fetch(one, "one rank, every value", case.first, every))
+        if not case.diverges:
+            error = max(error, case.fetch(one, f"one rank, {STEPS} steps", case.trained, trained))
         for attempt in range(ATTEMPTS):
             path = case.write(attempt)
             try:
@@ -151,7 +154,9 @@ def compare(case):
                 if not refused.rightly:
                     raise
                 continue
-            return None, max(error, case.fetch(path, f"layout {attempt}, {STEPS} steps", case.trained, trained, *mixing)), attempt
+            if not case.diverges:
+                error = max(error, case.fetch(path, f"layout {attempt}, {STEPS} steps", case.trained, trained, *mixing))
+            return None, error, attempt
         return None, error, ATTEMPTS
     except (RuntimeError, ValueError, subprocess.TimeoutExpired) as problem:
         return str(problem), float("inf"), 0
@@ -169,7 +174,7 @@ def run(small, count=None):
     torch.set_num_threads(1)
     print(f"seed {SEED}, {count} models in f64, {STEPS} steps, on one rank and each under a random layout of 1 to 8 ranks, relative bound {BOUND}; "
           f"what is below {ROUNDING} of the largest value, gradient or parameter of its model is taken as zero up to rounding: {BOUND * ROUNDING:.0e} of that")
-    equal = alone = refused = values = 0
+    equal = alone = refused = values = diverged = 0
     largest, found = 0.0, Counter()
     with ThreadPoolExecutor(2) as pool:
         for begin in range(0, count, 50):
@@ -181,13 +186,15 @@ def run(small, count=None):
                         continue
                     equal += 1
                     found += case.spec.features
-                    values += len(case.trained)
+                    values += len(case.first if case.diverges else case.trained)
+                    diverged += case.diverges
                     refused += attempts
                     alone += attempts == ATTEMPTS
                     largest = max(largest, error)
     report.check(f"models equal to PyTorch, {values} values, gradients and parameters", equal, f"{count} of {count}", equal == count)
     report.check("largest error", f"{largest:.1e}", BOUND, largest <= BOUND)
     report.true("few models without a valid layout", alone <= count // 20 + 1, f"{alone}; layouts refused rightly: {refused}")
+    report.check("models of which training leaves no numbers, compared before it alone", diverged, f"at most {count // 100}", diverged <= count // 100)
     features.told(report, found, features.OF_MODELS | features.OF_LAYOUTS, full)
     return report
 

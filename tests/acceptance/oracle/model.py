@@ -42,7 +42,7 @@ class Model:
     def __init__(self, text, draw):
         spec = read(text)
         self.draw, self.blocks, self.body = draw, spec["blocks"], spec["model"]
-        self.sizes, self.edges, self.together = {}, {}, set()  # together: the dims of every value that an expression gives
+        self.sizes, self.edges, self.together = {}, {}, set()  # together: the dims of every parameter, and of every value that an expression gives
         for name, (size, edge) in spec["dims"].items():
             self.sizes[name] = self.expression(size, Frame(names=self.sizes))
             if edge is not None:
@@ -130,6 +130,7 @@ class Model:
         if path not in self.params:
             stacked = [self.sizes[d] for d, _ in frame.declared]
             self.params[path] = torch.as_tensor(self.draw(path, "param", stacked + [self.sizes[d] for d in dims])).requires_grad_()
+        self.together.add(frozenset(dims))
         data = self.params[path]
         for _, turn in frame.declared:
             data = data[turn]
