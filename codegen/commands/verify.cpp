@@ -174,9 +174,8 @@ int report(const Comparison& found, const std::string& title, const OutputOption
       fmt::print("{} of them as near as {} is: roundings add up there\n", near, found.wider);
     if (const auto made = std::ranges::count_if(found.values, &ComparedValue::by_gradients); made > 0)
       fmt::print(
-          "{} of them as on one rank that steps by the layout's gradients: these differ by rounding alone, of which "
-          "the "
-          "optimizer makes a step\n",
+          "{} of them as on one rank that steps by the layout's gradients: these differ by rounding alone,"
+          " of which the optimizer makes a step\n",
           made);
   }
   return found.equal() ? exit_ok : exit_diagnostics;
@@ -230,11 +229,10 @@ Command verify_command() {
       "otherwise:\n"
       "differences may be 1e-9 (f32: 1e-5; in bf16: 1/64, in f16 1/512, four times that where ranks add up in it, or "
       "twice what numbers of more bits differ there on one rank: `as near as f32`) of a tensor's largest number.\n"
-      "Adam, Adafactor and Lion make a whole step of a gradient that is zero but for rounding (that of a bias of "
-      "keys).\n"
-      "Where a parameter differs, what differs is compared with one rank that steps by the layout's gradients, and "
-      "all\n"
-      "gradients with its own: `by its gradients`.\n"
+      "Adam, Adafactor and Lion make a whole step of a gradient that is zero but for rounding"
+      " (that of a bias of keys).\n"
+      "Where a parameter differs, what differs is compared with one rank that steps by the layout's gradients,"
+      " and all\ngradients with its own: `by its gradients`.\n"
       "Exit code 0: all equal; 1: something differs.",
       {{"meshc verify gpt.mesh", "the spec's default layout"},
        {"meshc verify gpt.mesh --layout zero --set batch=4", "another layout, a smaller model"}},

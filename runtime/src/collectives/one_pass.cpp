@@ -149,13 +149,10 @@ void OnePass::each_stretch(size_t index, const Update& update) const {
   const bool long_rows = value.part_row > stretch_elements;
   const int64_t cols = long_rows ? stretch_elements : value.part_row, rows = long_rows ? 1 : stretch_elements / cols;
   const int64_t in_a_row = (value.part_row + cols - 1) / cols, in_a_column = (value.outer + rows - 1) / rows;
-  const auto at = [&](int64_t i, const auto& visit) {
-    const int64_t row = i / in_a_row * rows, col = i % in_a_row * cols;
-    visit(row, col, std::min(rows, value.outer - row), std::min(cols, value.part_row - col));
-  };
   share(in_a_row * in_a_column, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      at(i, [&](auto... place) { stretch(value, place..., update); });
+      const int64_t row = i / in_a_row * rows, col = i % in_a_row * cols;
+      stretch(value, row, col, std::min(rows, value.outer - row), std::min(cols, value.part_row - col), update);
       poll();
     }
   });
