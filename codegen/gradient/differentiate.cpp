@@ -9,6 +9,7 @@
 #include "codegen/graph/builder.h"
 #include "codegen/graph/op.h"
 #include "codegen/graph/rewrite.h"
+#include "codegen/graph/value_names.h"
 
 namespace mesh {
 namespace {
@@ -46,7 +47,7 @@ class Differentiator {
       // What a loop over groups of turns leaves is the gradient, too, before it is seen as one of all turns.
       const Node& last = graph_.node(graph_.value(gradient).producer);
       if (is_view(last.op) && is_made_by_loop(last.inputs[0])) graph_.value(last.inputs[0]).name = "d_" + stored.path;
-      graph_.names["grad(" + stored.path + ")"] = gradient;
+      graph_.names[gradient_name(stored.path)] = gradient;
     }
     stash_.bring_forward_values();
     mark_gradient_parts(graph_, first);

@@ -12,6 +12,7 @@ bool is_call(const std::string& name, const std::string& function, std::string* 
 
 }  // namespace
 
+std::string gradient_name(const std::string& path) { return "grad(" + path + ")"; }
 bool is_gradient_name(const std::string& name, std::string* path) { return is_call(name, "grad", path); }
 bool is_parameter_name(const std::string& name, std::string* path) { return is_call(name, "param", path); }
 

@@ -5,6 +5,8 @@
 
 namespace mesh {
 
+/// How the gradient of the parameter with this path is called.
+std::string gradient_name(const std::string& path);
 /// Whether a wanted name is `grad(...)` or `param(...)`; `path` is then what stands in the brackets.
 bool is_gradient_name(const std::string& name, std::string* path = nullptr);
 bool is_parameter_name(const std::string& name, std::string* path = nullptr);

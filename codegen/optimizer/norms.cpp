@@ -2,13 +2,15 @@
 
 #include <algorithm>
 
+#include "codegen/graph/value_names.h"
+
 namespace mesh {
 
 std::map<StoredId, ValueId> gradients_of(const Graph& graph) {
   std::map<StoredId, ValueId> gradients;
   if (!graph.objective) return gradients;
   for (const Objective::Parameter& parameter : graph.objective->parameters) {
-    const auto found = graph.names.find("grad(" + graph.stored[parameter_of(graph, parameter.stored).index].path + ")");
+    const auto found = graph.names.find(gradient_name(graph.stored[parameter_of(graph, parameter.stored).index].path));
     if (found != graph.names.end()) gradients[parameter.stored] = found->second;
   }
   return gradients;
@@ -18,7 +20,7 @@ void read_gradients(Graph& graph) {
   GraphBuilder build(graph);
   build.span = graph.objective ? graph.objective->span : Span{};
   for (const auto& [parameter, gradient] : gradients_of(graph)) {
-    const std::string name = "grad(" + graph.stored[parameter_of(graph, parameter).index].path + ")";
+    const std::string name = gradient_name(graph.stored[parameter_of(graph, parameter).index].path);
     const StoredId given = build.stored(StoredKind::input, name, graph.type(gradient), {});
     graph.names[name] = graph.stored[given.index].value;
   }

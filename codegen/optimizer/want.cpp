@@ -30,7 +30,7 @@ void want_gradients(Graph& graph, const std::vector<std::string>& wanted, Diagno
     if (!is_gradient_name(name, &path)) continue;
     const std::vector<std::string> matches = matching_paths(path, paths);
     for (const std::string& match : matches) {
-      const std::string found = fmt::format("grad({})", match);
+      const std::string found = gradient_name(match);
       if (std::ranges::find(graph.wanted, found, &Wanted::name) == graph.wanted.end())
         graph.wanted.push_back({found, graph.names.at(found)});
     }

@@ -40,7 +40,7 @@ class Watcher {
     for (const std::string& path : matches) {
       const StoredId id = parameters_[static_cast<size_t>(std::ranges::find(paths_, path) - paths_.begin())];
       if (of_gradient && !gradients_.contains(id)) continue;  // frozen
-      if (of_gradient) append(entry, fmt::format("grad({})", path), gradients_.at(id), id, "norm_d_");
+      if (of_gradient) append(entry, gradient_name(path), gradients_.at(id), id, "norm_d_");
       else append(entry, path, graph_.stored[id.index].value, id, "norm_");
       found = true;
     }
@@ -85,7 +85,7 @@ class Watcher {
     if (graph_.names.contains(entry))
       throw Unwatchable(number, what, "a value is logged by a line of the spec: `metric NAME = ...`");
     std::vector<std::string> known = paths_;
-    for (const auto& [id, gradient] : gradients_) known.push_back("grad(" + graph_.stored[id.index].path + ")");
+    for (const auto& [id, gradient] : gradients_) known.push_back(gradient_name(graph_.stored[id.index].path));
     if (!gradients_.empty()) known.insert(known.end(), {norm_name, rate_name});
     if (const auto near = did_you_mean(entry, known))
       throw Unwatchable(number, what, fmt::format("did you mean `{}`?", *near));

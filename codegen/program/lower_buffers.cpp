@@ -3,6 +3,7 @@
 
 #include "codegen/graph/dims.h"
 #include "codegen/graph/op.h"
+#include "codegen/graph/value_names.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/lowering.h"
 #include "codegen/program/view_of.h"
@@ -27,7 +28,7 @@ std::vector<LocalDim> Lowering::local_dims(ValueId value) const {
 
 BufferKind Lowering::kind_of(ValueId value) const {
   const std::string& name = graph_.value(value).name;
-  if (name.starts_with("d_") && graph_.names.contains("grad(" + name.substr(2) + ")")) return BufferKind::gradient;
+  if (name.starts_with("d_") && graph_.names.contains(gradient_name(name.substr(2)))) return BufferKind::gradient;
   switch (graph_.node(graph_.value(value).producer).part) {
     case Part::forward: return BufferKind::activation;
     case Part::weight_gradient: return BufferKind::gradient;
