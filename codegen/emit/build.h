@@ -42,6 +42,9 @@ constexpr std::array<const char*, 3> compile_variables = {"CXX", "CXXFLAGS", "TA
 /// Where pkg-config finds meshrt in a build tree or an installation; empty where it is in neither.
 std::string package_folder(const std::string& runtime);
 
+/// Lines of a script that set $wide to what tells $cxx how wide the registers of loops are.
+extern const char* const choose_vector_width;
+
 /// The text of build.sh for the processor `target` (what -march takes).
 std::string build_script(const std::string& name, const std::string& target = "native");
 

@@ -151,12 +151,14 @@ class Bundle {
 set -eu
 cd "$(dirname "$0")"
 sh runtime/build.sh
+cxx=${{CXX:-c++}}
+{2}
 # The numbers must not depend on what the compiler fuses: no -ffast-math, no contraction.
 # shellcheck disable=SC2046,SC2086
-exec "${{CXX:-c++}}" -std=c++20 -O3 -march="${{TARGET:-{1}}}" -ffp-contract=off -fno-math-errno -DFMT_HEADER_ONLY \
+exec "$cxx" -std=c++20 -O3 -march="${{TARGET:-{1}}}" $wide -ffp-contract=off -fno-math-errno -DFMT_HEADER_ONLY \
   -Iruntime/include -isystem runtime/headers ${{CXXFLAGS:-}} {0}.cpp runtime/libmeshrt.a $(cat runtime/objects/libraries) -o {0}
 )sh",
-                       plan_.name, plan_.target);
+                       plan_.name, plan_.target, choose_vector_width);
   }
 
   std::string readme() const {

@@ -59,21 +59,22 @@ class Plan {
 
   /// Both must live within one turn of the nest's own body: what outlives the turn is read again in the next.
   void reuse(const Nest& nest, int step, int block) {
-    std::vector<size_t> given;  // places that have been taken over in this step
+    std::map<size_t, size_t> holders;  // by place that has been taken over in this step: who took it last
     for (const Pass& pass : nest.passes)
       for (const Pass::Store& store : pass.stores) {
         const size_t to = storage(program_, store.to.buffer).index;
         if (life_[to].first != step || life_[to].block != block || slot(to) != to) continue;
         for (const size_t from : ending_at_[step]) {
           const size_t place = slot(from);
-          if (life_[from].block != block || std::find(given.begin(), given.end(), place) != given.end()) continue;
+          const auto holder = holders.find(place);
+          if (life_[from].block != block || (holder != holders.end() && holder->second != from)) continue;
           if (!may_merge(from, to) || !may_take_over(program_, nest, BufferId{static_cast<uint32_t>(from)},
                                                      BufferId{static_cast<uint32_t>(to)}))
             continue;
           slot_[to] = place;
           live_on(place, life_[to].last);
           if (life_[place].ranks != life_[to].ranks) life_[place].ranks = {};
-          given.push_back(place);
+          holders[place] = to;
           break;
         }
       }
@@ -90,7 +91,7 @@ class Plan {
     const Buffer &a = program_.buffers[from], &b = program_.buffers[to];
     const Lifetime &old = life_[from], &now = life_[to];
     return from != to && !a.view_of && !b.view_of && old.routine >= 0 && old.routine == now.routine &&
-           old.first < now.first && a.space == b.space && bytes(from) == bytes(to) &&
+           old.first <= now.first && a.space == b.space && bytes(from) == bytes(to) &&
            meshrt::size_of(a.type) == meshrt::size_of(b.type);
   }
 
@@ -260,8 +261,8 @@ class Plan {
 }  // namespace
 
 bool may_take_over(const Program& program, const Nest& nest, BufferId dying, BufferId born) {
-  const std::vector<LocalDim>* dims = nullptr;  // of both, as the nest sees them
-  int last_use = -1, first_store = -1;
+  const std::vector<LocalDim>* dims = nullptr;           // of both, as the nest sees them
+  int last_use = -1, last_write = -1, first_store = -1;  // of `dying`, and of `born`
   for (size_t p = 0; p < nest.passes.size(); ++p) {
     bool used = false, good = true;
     for_each_access(const_cast<Pass&>(nest.passes[p]), [&](Access& access, Use use) {  // changes nothing
@@ -271,8 +272,8 @@ bool may_take_over(const Program& program, const Nest& nest, BufferId dying, Buf
       good = good && access.turns.empty() && access.maps.empty() && (!dims || *dims == own);
       dims = &own;
       if (root == dying) {
-        good = good && use == Use::read;
         last_use = static_cast<int>(p);
+        if (use != Use::read) last_write = last_use;
         used = true;
       } else if (first_store < 0) {
         first_store = static_cast<int>(p);
@@ -286,7 +287,7 @@ bool may_take_over(const Program& program, const Nest& nest, BufferId dying, Buf
     if (!std::all_of(nest.outer.begin(), nest.outer.end(), has)) return false;
     if (!std::all_of(nest.passes[p].inner.begin(), nest.passes[p].inner.end(), has)) return false;
   }
-  return last_use >= 0 && first_store >= 0 && last_use <= first_store;
+  return last_use >= 0 && last_use <= first_store && last_write < first_store;
 }
 
 void plan_memory(Program& program, bool share) {

@@ -49,7 +49,7 @@ class Repeater {
     const uint32_t root = storage(program_, store.to.buffer).index;
     if (keep_[root] || uses_.writes[root] != 1 || uses_.reads[root] == 0) return;
     Cost cost;
-    weigh(nest, nest.passes[p], store.scalar, cost);
+    weigh(nest, p, store.scalar, cost);
     if (!cost.allowed || cost.operations > most_operations || cost.arrays.size() > most_arrays) return;
     int found = 0;
     for (size_t q = p + 1; q < nest.passes.size(); ++q)
@@ -60,17 +60,17 @@ class Repeater {
     for (size_t q = p + 1; q < nest.passes.size(); ++q) rewrite(nest.passes[p], nest.passes[q], store);
   }
 
-  void weigh(const Nest& nest, const Pass& pass, int index, Cost& cost) const {
-    const Scalar& scalar = pass.scalars[static_cast<size_t>(index)];
+  void weigh(const Nest& nest, size_t p, int index, Cost& cost) const {
+    const Scalar& scalar = nest.passes[p].scalars[static_cast<size_t>(index)];
     if (const auto* apply = std::get_if<Scalar::Apply>(&scalar.what)) {
       ++cost.operations;
       if (!info(apply->function).cheap) cost.allowed = false;
-      for (int operand : apply->operands) weigh(nest, pass, operand, cost);
+      for (int operand : apply->operands) weigh(nest, p, operand, cost);
     } else if (const auto* load = std::get_if<Scalar::Load>(&scalar.what)) {
       const uint32_t root = storage(program_, load->access.buffer).index;
       cost.arrays.insert(root);
-      for (const Pass& other : nest.passes)  // what the nest overwrites may not be read later
-        for_each_access(const_cast<Pass&>(other), [&](Access& access, Use use) {
+      for (size_t q = p; q < nest.passes.size(); ++q)  // what is overwritten from here on may not be read later
+        for_each_access(const_cast<Pass&>(nest.passes[q]), [&](Access& access, Use use) {
           if (use != Use::read && storage(program_, access.buffer).index == root) cost.allowed = false;
         });
     }

@@ -3,6 +3,7 @@ the interpreter gives."""
 import glob
 import math
 import os
+import platform
 import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +28,8 @@ SPLITS = list(splits())
 SPLITS = SPLITS[::len(SPLITS) // 200]
 TOGETHER = 5  # programs in one translation unit: the runtime's headers take longer than a program
 # As build.sh compiles, into a library that tests/emit/run_emitted.cpp loads.
-COMPILE = ["c++", "-std=c++20", "-O3", f"-march={os.environ.get('TARGET', 'native')}", "-ffp-contract=off", "-fno-math-errno",
+WIDE = ["-mprefer-vector-width=512"] if platform.machine() == "x86_64" else []
+COMPILE = ["c++", "-std=c++20", "-O3", f"-march={os.environ.get('TARGET', 'native')}", *WIDE, "-ffp-contract=off", "-fno-math-errno",
            *os.environ.get("CXXFLAGS", "").split(), "-shared", "-fPIC", "-I", f"{TOP}/runtime/include"]
 
 

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <string>
 
 #include "codegen/program/lower.h"
 #include "codegen/program/walk.h"
@@ -87,6 +89,26 @@ TEST(Fuse, products_round_their_result_and_no_more) {
     EXPECT_EQ(rounding, products) << model;
     EXPECT_EQ(alone, read_so_alone) << model;
   }
+}
+
+/// A norm of a sum that is read again: what is centred is computed again from the sum, which the same nest has stored,
+/// and what the nest makes for itself alone lies where its result comes to lie.
+TEST(Fuse, norms_of_sums_store_no_more_than_the_sum) {
+  CompileRequest request;
+  request.files = {IN_PLACE};
+  request.model = "Residual";
+  const Program program = tests::compiled(request).program;
+  const auto& nest = std::get<Nest>(program.routines.front().steps.front().what);
+  std::map<std::string, int64_t> places;  // of what the nest stores
+  for (const Pass& pass : nest.passes)
+    for (const Pass::Store& store : pass.stores) {
+      const Buffer& buffer = program.buffer(store.to.buffer);
+      if (buffer.kind != BufferKind::parameter) places[buffer.name] = buffer.offset;
+    }
+  EXPECT_TRUE(places.contains("centred_add"));
+  EXPECT_FALSE(places.contains("centred"));
+  ASSERT_TRUE(places.contains("d_multiply"));
+  EXPECT_EQ(places["d_centred"], places["d_multiply"]);
 }
 
 /// No copy of a parameter in bf16 is left, whether a turn is computed again or not, but where a product has few rows,

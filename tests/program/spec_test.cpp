@@ -196,7 +196,7 @@ TEST(Specs, gpt_under_layouts_that_its_file_does_not_show) {
 }
 
 TEST(Specs, results_are_not_written_over_what_is_still_read) {
-  for (const char* model : {"Softmax", "Masked", "Norm", "Total", "Renamed", "Decay"})
+  for (const char* model : {"Softmax", "Masked", "Norm", "Residual", "Total", "Renamed", "Decay"})
     for (const bool wants : {false, true}) {
       CompileRequest request;
       request.files = {IN_PLACE};
