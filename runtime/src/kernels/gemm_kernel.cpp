@@ -8,6 +8,7 @@
 
 #include "epilogue.h"
 #include "few_rows.h"
+#include "large_cache.h"
 #include "meshrt/poll.h"
 #include "multiplicand.h"
 #include "scratch.h"
@@ -28,11 +29,24 @@ constexpr int usual_steps = 512, sum_lanes = 16;
 constexpr int64_t left_bytes = int64_t(2) << 20;  // of rows of `a` that are copied at a time, where they are
 constexpr int64_t far_bytes = int64_t(16) << 20;  // of c, of which no cache has much when it is next passed over
 
-// The most multiplicands of the inner extent that are added up before the tiles of c are stored and the next ones
-// begin: of logits over a large vocabulary twice as many, as c comes from memory and goes there each time.
-template <class T, class A, class B>
-int64_t most_steps(const Product<T, A, B>& p) {
-  return p.rows * p.cols * int64_t(sizeof(T)) > far_bytes ? 2 * usual_steps : usual_steps;
+// How much of b is multiplied at a time: `chunk` rows, whose products are added up before the tiles of c are stored and
+// the next ones begin, and `group` columns.
+struct Blocking {
+  int64_t chunk, group;
+};
+
+// Where the second-level cache is large it has twice as much of b: more rows, for c passes by less often, or where b
+// has no more, more columns, for `a` does. Of c that comes from memory and goes there each time, of logits over a large
+// vocabulary, there are more rows everywhere. Pairs have large groups already.
+template <class M, class T, class A, class B>
+Blocking blocking_of(const Product<T, A, B>& p) {
+  constexpr int64_t width = group_panels<M> * cols_of_tile<T>;
+  const bool large = vector_bytes == 64 && depth<M> == 1 && large_second_level_cache();
+  const bool far = p.rows * p.cols * int64_t(sizeof(T)) > far_bytes;
+  const int64_t max_inner = (large || far ? 2 : 1) * usual_steps * depth<M>;
+  const int64_t chunks = larger(1, (p.inner + max_inner - 1) / max_inner);
+  const int64_t chunk = larger(1, round_up((p.inner + chunks - 1) / chunks, sum_lanes));
+  return {chunk, large && chunk <= usual_steps ? 2 * width : width};
 }
 
 // The right operand, and the sums of its columns if they are wanted: [16, cols], lane k mod 16.
@@ -86,10 +100,11 @@ template <class T, class A, class B, class M>
 class Prefetch {
  public:
   // The group after rows k .., columns j .. end; nothing where it would be the last or has no unit stride.
-  Prefetch(const Right<T, B, M>& b, int64_t k, int64_t chunk, int64_t j, int64_t end, const Product<T, A, B>& p) {
+  Prefetch(const Right<T, B, M>& b, int64_t k, const Blocking& blocking, int64_t j, int64_t end,
+           const Product<T, A, B>& p) {
     const bool more_cols = end < p.cols;
-    const int64_t row = more_cols ? k : k + chunk, col = more_cols ? end : 0, inner = smaller(chunk, p.inner - row);
-    const int64_t width = group_panels<M> * cols_of_tile<T>;
+    const int64_t row = more_cols ? k : k + blocking.chunk, col = more_cols ? end : 0;
+    const int64_t inner = smaller(blocking.chunk, p.inner - row), width = blocking.group;
     if (row >= p.inner || p.cols - col < width || (b.col != 1 && b.row != 1) || inner < piece) return;
     stretch_ = b.b + row * b.row + col * b.col;
     length_ = b.col == 1 ? width : inner, next_stretch_ = b.col == 1 ? b.row : b.col;
@@ -166,15 +181,14 @@ void fetch_c(const Product<T, A, B>& p, int64_t i, int64_t end, int64_t j, int64
 template <class T, class A, class B, class M, class LeftOf>
 void multiply_rows(const Product<T, A, B>& p, const Right<T, B, M>& b, int64_t begin, int64_t end, int64_t first,
                    LeftOf left_of) {
-  constexpr int64_t width = cols_of_tile<T>, group = group_panels<M> * width;
-  const int64_t max_steps = most_steps(p), max_inner = max_steps * depth<M>;
-  const int64_t chunks = larger(1, (p.inner + max_inner - 1) / max_inner);
-  const int64_t chunk = larger(1, round_up((p.inner + chunks - 1) / chunks, sum_lanes));
+  constexpr int64_t width = cols_of_tile<T>;
+  const Blocking blocking = blocking_of<M>(p);
+  const auto [chunk, group] = blocking;
   const bool plain = is_plain(p.epilogue);
   // A sum that is whole at once, and of which nobody reads more than what it rounds to, goes to no memory.
-  const bool leaves_c = p.epilogue.rounded_alone && chunks == 1 && !p.accumulate;
+  const bool leaves_c = p.epilogue.rounded_alone && chunk >= p.inner && !p.accumulate;
   alignas(line_bytes) T sums[rows_of_tile * width];
-  M* panels = scratch<M>(panel_scratch, max_steps * group);
+  M* panels = scratch<M>(panel_scratch, steps_of<M>(chunk) * group);
   for (int64_t k = 0; k == 0 || k < p.inner; k += chunk) {
     const int64_t inner = smaller(chunk, p.inner - k), steps = steps_of<M>(inner);
     const bool follows = !plain && k + inner == p.inner, accumulate = k > 0 || p.accumulate;
@@ -187,7 +201,7 @@ void multiply_rows(const Product<T, A, B>& p, const Right<T, B, M>& b, int64_t b
         if (!b.packed_as_read(inner, cols, end - begin)) b.pack(k, inner, q, cols, panels + (q - j) * steps);
         if (b.sums && begin == 0 && end > 0) b.add_sums(k, inner, q, cols);
       }
-      Prefetch<T, A, B, M> next(b, k, chunk, j, past, p);
+      Prefetch<T, A, B, M> next(b, k, blocking, j, past, p);
       for (int64_t i = begin; i < end; i += rows_of_tile) {
         const int64_t rows = smaller(rows_of_tile, end - i);
         const Left<M> here = {a.at + (i - begin) * a.row, a.row, a.col};
@@ -283,9 +297,9 @@ void multiply_wide(const Product<T, A, B>& p, T* sums) {
     });
     return;
   }
-  const int64_t max_steps = most_steps(p);
-  const int64_t block = left_bytes / (max_steps * int64_t(sizeof(M))) / rows_of_tile * rows_of_tile;
-  M* copy = scratch<M>(left_scratch, round_up(smaller(block, p.rows), rows_of_tile) * (max_steps + apart_by<M>));
+  const int64_t steps = larger(usual_steps, steps_of<M>(blocking_of<M>(p).chunk));
+  const int64_t block = left_bytes / (steps * int64_t(sizeof(M))) / rows_of_tile * rows_of_tile;
+  M* copy = scratch<M>(left_scratch, round_up(smaller(block, p.rows), rows_of_tile) * (steps + apart_by<M>));
   for (int64_t begin = 0; begin < p.rows; begin += block) {
     const int64_t end = smaller(begin + block, p.rows);
     multiply_rows(p, b, begin, end, done,
