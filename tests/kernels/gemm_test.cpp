@@ -10,6 +10,7 @@
 
 #include "kernels/gemm_kernel.h"
 #include "kernels/instruction_set.h"
+#include "kernels/large_cache.h"
 #include "kernels/product_choice.h"
 #include "meshrt/activation.h"
 #include "meshrt/lanes.h"
@@ -187,17 +188,22 @@ TYPED_TEST(Gemm, EveryEdgeIsTheChainOfFusedMultiplyAdds) {
     }
 }
 
+// In blocks for a small second-level cache, and for a large one.
 TYPED_TEST(Gemm, BlocksOfEveryExtentJoin) {
   Case<TypeParam> c(2);
   const auto all = all_variants<TypeParam>();
-  const int64_t extents[][3] = {{17, 300, 1100}, {530, 37, 520}, {9, 129, 2000}, {1, 700, 513},
-                                {600, 3, 515},   {1030, 1, 40},  {64, 64, 16}};
-  for (const auto& [rows, cols, inner] : extents)
-    for (int repeat = 0; repeat < 3; ++repeat) {
-      c.make(rows, cols, inner);
-      c.check(all);
-      if (this->HasFatalFailure()) return;
-    }
+  const int64_t extents[][3] = {{17, 300, 1100}, {530, 37, 520}, {9, 129, 2000}, {1, 700, 513},  {600, 3, 515},
+                                {1030, 1, 40},   {64, 64, 16},   {11, 520, 400}, {13, 300, 2100}};
+  const bool here = large_second_level_cache();
+  for (const bool large : {false, true}) {
+    suppose_second_level_cache(large);
+    for (const auto& [rows, cols, inner] : extents)
+      for (int repeat = 0; repeat < 3 && !this->HasFatalFailure(); ++repeat) {
+        c.make(rows, cols, inner);
+        c.check(all);
+      }
+  }
+  suppose_second_level_cache(here);
 }
 
 // Around whole panels and halves of them, and more rows than are copied at a time.

@@ -3,8 +3,11 @@
 
 namespace meshrt {
 
-/// Whether a core has 1.25 MiB of second-level cache or more, as a Xeon since Ice Lake has: beside rows of the other
-/// operand two blocks of half a MiB.
+/// Whether a core has 1.25 MiB of second-level cache or more, as a Xeon since Ice Lake has: room for two blocks of half
+/// a MiB beside rows of the other operand.
 bool large_second_level_cache();
+
+/// For tests: whatever this machine has.
+void suppose_second_level_cache(bool large);
 
 }  // namespace meshrt
