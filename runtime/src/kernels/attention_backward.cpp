@@ -7,7 +7,7 @@
 namespace meshrt::MESHRT_ISA {
 namespace {
 
-constexpr int64_t strip_rows = int64_t(8) * tile_rows;
+constexpr int64_t strip_rows = int64_t(10) * rows_of_tile;
 
 template <class T, class In>
 struct BackwardMemory {
@@ -16,29 +16,30 @@ struct BackwardMemory {
   M *key_rows, *q_rows, *d_rows;    // k, q and d_out as right operands, where they do not lie so
   M* left;                          // a tile of q or of d_out as a left operand, where it does not lie so
   M *weights, *d_scores;            // [strip_rows / depth, strip_row], as products over the queries read them
-  T *tile_weights, *tile_d_scores;  // [tile_rows, strip_row], where those have another form
+  T *tile_weights, *tile_d_scores;  // [rows_of_tile, strip_row], where those have another form
   T *d_k, *d_v, *sum;               // sums over the query heads of a group; one tile's d_q
   int64_t strip_row, width, value_width;
 
   explicit BackwardMemory(const AttentionShape& s)
-      : strip_row(round_up(s.keys, tile_cols<T>)),
+      : strip_row(round_up(s.keys, cols_of_tile<T>) + apart_by<T>),
         width(round_up(s.head, tile_cols<T>)),
         value_width(round_up(s.value_head, tile_cols<T>)) {
     const auto steps = [](int64_t inner) { return steps_of<M>(inner); };
-    const int64_t strip = strip_rows / depth<M> * strip_row, tile = depth<M> > 1 ? tile_rows * strip_row : 0;
-    const int64_t sizes[] = {strip_row * steps(s.head),
-                             strip_row * steps(s.value_head),
+    const int64_t strip = strip_rows / depth<M> * strip_row, tile = depth<M> > 1 ? rows_of_tile * strip_row : 0;
+    const int64_t panels = round_up(s.keys, cols_of_tile<T>);
+    const int64_t sizes[] = {panels * steps(s.head),
+                             panels * steps(s.value_head),
                              steps(s.keys) * width,
                              steps(s.queries) * width,
                              steps(s.queries) * value_width,
-                             tile_rows * steps(larger(s.head, s.value_head)),
+                             rows_of_tile * steps(larger(s.head, s.value_head)),
                              strip,
                              strip,
                              tile,
                              tile,
                              s.keys * width,
                              s.keys * value_width,
-                             tile_rows * width};
+                             rows_of_tile * width};
     int64_t total = 0;
     for (const int64_t size : sizes) total += AttentionMemory<T>::size(size);
     AttentionMemory<T> pieces(total);
@@ -98,8 +99,8 @@ template <class T, class In>
 void tile_scores(const AttentionShape& s, const QueryHead<T, In>& h, const BackwardMemory<T, In>& m, int64_t i,
                  int64_t rows, int64_t begin, Visible strip) {
   using M = Attended<T, In>;
-  constexpr int width = tile_cols<T>;
-  const int64_t first = visible(s, i).begin / width * width, end = visible(s, i + rows - 1).end;
+  constexpr int width = tile_cols<T>, panel = cols_of_tile<T>;
+  const int64_t first = visible(s, i).begin / panel * panel, end = visible(s, i + rows - 1).end;
   T *const weights = m.weights_at(i - begin), *const d_scores = m.d_scores_at(i - begin);
   score_tiles(rows, steps_of<M>(s.head), left_rows<T>(h.q.from_row(i), rows, s.head, m.left), m.keys, first, end,
               weights, m.strip_row);
@@ -129,13 +130,11 @@ void tile_scores(const AttentionShape& s, const QueryHead<T, In>& h, const Backw
 template <class T, class In, class M>
 void tile_d_q(const AttentionShape& s, const QueryHead<T, In>& h, const BackwardMemory<T, In>& m, Head<const M> k,
               int64_t i, int64_t rows, int64_t begin) {
-  constexpr int width = tile_cols<T>;
   const int64_t step = visible(s, i).begin / depth<M>, end = visible(s, i + rows - 1).end;
   const int64_t steps = larger(0, steps_of<M>(end) - step);
   const Left<M> d_scores = {reinterpret_cast<const M*>(m.d_scores_at(i - begin)) + step, m.strip_row, 1};
   const Head<const M> seen = k.from_row(step);
-  for (int64_t d = 0; d < m.width; d += width)
-    tile_of(rows, steps, d_scores, seen.at + d, seen.row, m.sum + d, m.width, false);
+  multiply_tiles(rows, m.width, steps, d_scores, seen.at, seen.row, m.sum, m.width, false);
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t d = 0; d < s.head; ++d) {
       T& to = h.d_q.at[(i + r) * h.d_q.row + d];
@@ -147,23 +146,22 @@ void tile_d_q(const AttentionShape& s, const QueryHead<T, In>& h, const Backward
 template <class In, class T, class M>
 void add_transposed(const AttentionShape& s, const M* scores, int64_t scores_row, Head<const M> by, int64_t begin,
                     int64_t end, Visible strip, T* to, int64_t width) {
-  for (int64_t j = strip.begin; j < strip.end; j += tile_rows) {
-    const int64_t keys = smaller(tile_rows, strip.end - j);
+  for (int64_t j = strip.begin; j < strip.end; j += rows_of_tile) {
+    const int64_t keys = smaller(rows_of_tile, strip.end - j);
     const Visible queries = seeing(s, j, j + keys);
     const int64_t step = larger(begin, queries.begin) / depth<M>;
     const int64_t steps = steps_of<M>(smaller(end, queries.end)) - step;
     if (steps <= 0) continue;
     const Left<M> left = {scores + (step - begin / depth<M>)*scores_row + j, 1, scores_row};
     const Head<const M> seeing_rows = by.from_row(step);
-    for (int64_t d = 0; d < width; d += tile_cols<T>)
-      tile_of(keys, steps, left, seeing_rows.at + d, seeing_rows.row, to + j * width + d, width, true);
+    multiply_tiles(keys, width, steps, left, seeing_rows.at, seeing_rows.row, to + j * width, width, true);
   }
 }
 
-// Fetches rows [first, first + tile_rows) of a head, as far as there are any.
+// Fetches rows [first, first + rows_of_tile) of a head, as far as there are any.
 template <class In>
 void fetch_rows(Head<const In> head, int64_t first, int64_t rows, int64_t cols) {
-  for (int64_t r = first; r < smaller(first + tile_rows, rows); ++r)
+  for (int64_t r = first; r < smaller(first + rows_of_tile, rows); ++r)
     for (int64_t c = 0; c < cols; c += line_bytes / int64_t(sizeof(In))) __builtin_prefetch(head.from_row(r).at + c);
 }
 
@@ -173,12 +171,12 @@ void head_backward(const AttentionShape& s, const QueryHead<T, In>& h, Head<cons
   for (int64_t begin = 0; begin < s.queries; begin += strip_rows) {
     const int64_t end = smaller(begin + strip_rows, s.queries);
     const Visible strip = {visible(s, begin).begin, visible(s, end - 1).end};
-    for (int64_t i = begin; i < end; i += tile_rows) {
-      const int64_t rows = smaller(tile_rows, end - i);
+    for (int64_t i = begin; i < end; i += rows_of_tile) {
+      const int64_t rows = smaller(rows_of_tile, end - i);
       // What forward has left was last seen long ago.
-      fetch_rows(h.q, i + tile_rows, s.queries, s.head);
-      fetch_rows(h.d_out, i + tile_rows, s.queries, s.value_head);
-      fetch_rows(h.out, i + tile_rows, s.queries, s.value_head);
+      fetch_rows(h.q, i + rows_of_tile, s.queries, s.head);
+      fetch_rows(h.d_out, i + rows_of_tile, s.queries, s.value_head);
+      fetch_rows(h.out, i + rows_of_tile, s.queries, s.value_head);
       tile_scores(s, h, m, i, rows, begin, strip);
       tile_d_q(s, h, m, k, i, rows, begin);
     }

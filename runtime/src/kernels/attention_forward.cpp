@@ -15,10 +15,9 @@ struct ForwardMemory {
   T *strip, *sum;
 
   explicit ForwardMemory(const AttentionShape& s) {
-    constexpr int width = tile_cols<T>;
-    const int64_t keys_width = round_up(s.keys, width), value_width = round_up(s.value_head, width);
+    const int64_t keys_width = round_up(s.keys, cols_of_tile<T>), value_width = round_up(s.value_head, tile_cols<T>);
     const int64_t sizes[] = {keys_width * steps_of<M>(s.head), steps_of<M>(s.keys) * value_width,
-                             tile_rows * steps_of<M>(s.head), tile_rows * keys_width, tile_rows * value_width};
+                             rows_of_tile * steps_of<M>(s.head), rows_of_tile * keys_width, rows_of_tile * value_width};
     int64_t total = 0;
     for (const int64_t size : sizes) total += AttentionMemory<T>::size(size);
     AttentionMemory<T> pieces(total);
@@ -61,24 +60,24 @@ T weights_of_row(T* __restrict score, int64_t begin, int64_t n, int64_t from, in
 // rows, as a row's maximum, sum and logarithm take long and wait for each other.
 template <class T>
 struct TileSoftmax {
-  T total[tile_rows], most[tile_rows], log_of_sum[tile_rows], inverse[tile_rows];
+  T total[rows_of_tile], most[rows_of_tile], log_of_sum[rows_of_tile], inverse[rows_of_tile];
 
   template <class In>
   MESHRT_INLINE void of(const AttentionShape& s, int64_t i, int64_t rows, int64_t from, int64_t past, T* strip,
                         int64_t strip_row) {
     const T scale = T(s.scale);
-    int64_t count[tile_rows];
-    for (int64_t r = 0; r < tile_rows; ++r) total[r] = 1, most[r] = 0;
+    int64_t count[rows_of_tile];
+    for (int64_t r = 0; r < rows_of_tile; ++r) total[r] = 1, most[r] = 0;
     for (int64_t r = 0; r < rows; ++r) {
       const Visible seen = visible(s, i + r);
       T* const row = strip + r * strip_row;
       count[r] = whole_registers(row, seen, strip_row, scale);
       most[r] = max_of<T>(count[r], [=, x = row + seen.begin](int64_t j) { return x[j] * scale; });
     }
-    for (int64_t r = 0; r < tile_rows; ++r) most[r] = counted_from<In>(most[r]);
+    for (int64_t r = 0; r < rows_of_tile; ++r) most[r] = counted_from<In>(most[r]);
     for (int64_t r = 0; r < rows; ++r)
       total[r] = weights_of_row(strip + r * strip_row, visible(s, i + r).begin, count[r], from, past, scale, most[r]);
-    for (int64_t r = 0; r < tile_rows; ++r) {
+    for (int64_t r = 0; r < rows_of_tile; ++r) {
       log_of_sum[r] = most[r] + log(total[r]);
       inverse[r] = detail::select(total[r] > 0, 1 / total[r], T(0));
     }
@@ -103,17 +102,17 @@ Shares<T> join(T* log_sum, T log_of_these) {
 template <class T, class In, class M>
 void head_forward(const AttentionShape& s, Head<const In> q, const M* keys, Head<const M> values, Head<T> out,
                   T* log_sum, const ForwardMemory<T, In>& memory) {
-  constexpr int width = tile_cols<T>;
-  const int64_t strip_row = round_up(s.keys, width), value_width = round_up(s.value_head, width);
-  for (int64_t i = 0; i < s.queries; i += tile_rows) {
-    const int64_t rows = smaller(tile_rows, s.queries - i);
+  constexpr int width = cols_of_tile<T>;
+  const int64_t strip_row = round_up(s.keys, width), value_width = round_up(s.value_head, tile_cols<T>);
+  for (int64_t i = 0; i < s.queries; i += rows_of_tile) {
+    const int64_t rows = smaller(rows_of_tile, s.queries - i);
     const int64_t first = visible(s, i).begin / width * width, end = visible(s, i + rows - 1).end;
     const int64_t past = std::is_same_v<T, In> ? end : round_up(end, width);
     const Left<M> queries = left_rows<T>(q.from_row(i), rows, s.head, memory.queries);
     score_tiles(rows, steps_of<M>(s.head), queries, keys, first, end, memory.strip, strip_row);
     TileSoftmax<T> softmax;  // of what is summed up here
     softmax.template of<In>(s, i, rows, first, past, memory.strip, strip_row);
-    T kept[tile_rows] = {};  // of what is there
+    T kept[rows_of_tile] = {};  // of what is there
     for (int64_t r = 0; r < rows; ++r) row_to_multiplicands<In>(memory.strip + r * strip_row, first, past);
     for (int64_t r = 0; log_sum && r < rows; ++r) {
       if (s.adds) {
@@ -126,9 +125,8 @@ void head_forward(const AttentionShape& s, Head<const In> q, const M* keys, Head
     }
     const Left<M> weights = {reinterpret_cast<const M*>(memory.strip) + first / depth<M>, strip_row, 1};
     const Head<const M> seen = values.from_row(first / depth<M>);
-    for (int64_t d = 0; d < value_width; d += width)
-      tile_of(rows, steps_of<M>(larger(0, end - first)), weights, seen.at + d, seen.row, memory.sum + d, value_width,
-              false);
+    multiply_tiles(rows, value_width, steps_of<M>(larger(0, end - first)), weights, seen.at, seen.row, memory.sum,
+                   value_width, false);
     for (int64_t r = 0; r < rows; ++r) {
       T* __restrict to = out.at + (i + r) * out.row;
       const T* __restrict sum = memory.sum + r * value_width;

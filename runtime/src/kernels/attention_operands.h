@@ -21,11 +21,11 @@ struct Head {
   MESHRT_INLINE Head from_row(int64_t i) const { return {at + i * row, row}; }
 };
 
-// The transpose of from [rows, cols] in panels: [panel][steps of cols][tile_cols], column c of row r in panel
-// r / tile_cols; zeros after the last row.
+// The transpose of from [rows, cols] in panels: [panel][steps of cols][cols_of_tile], column c of row r in panel
+// r / cols_of_tile; zeros after the last row.
 template <class T, class In, class M>
 inline void transpose_to_panels(Head<const In> from, int64_t rows, int64_t cols, M* to) {
-  constexpr int width = tile_cols<T>;
+  constexpr int width = cols_of_tile<T>;
   const int64_t steps = steps_of<M>(cols);
   for (int64_t r = 0; r < rows; r += width, to += steps * width) {
     const int64_t here = smaller(width, rows - r);
@@ -66,14 +66,32 @@ inline Left<M> left_rows(Head<const In> from, int64_t rows, int64_t cols, M* cop
   return {copy, steps, 1};
 }
 
-// Scores of `rows` queries from q against keys in panels of so many steps, for keys [begin, end), both multiples of
-// tile_cols: to [rows, to_row], key j at column j.
+// A tile of `rows` and of `cols` columns, up to the next multiple of tile_cols; gives how many these were.
+template <class T, class M>
+inline int64_t multiply_tile(int64_t rows, int64_t cols, int64_t steps, const Left<M>& a, const M* b, int64_t b_row,
+                             T* c, int64_t c_row, bool accumulate) {
+  if (cols > tile_cols<T>) {
+    tile_of<T, rows_of_tile, vectors_of_tile>(rows, steps, a, b, b_row, c, c_row, accumulate);
+    return cols_of_tile<T>;
+  }
+  tile_of<T, rows_of_tile, tile_vectors>(rows, steps, a, b, b_row, c, c_row, accumulate);
+  return tile_cols<T>;
+}
+
+// c [rows, cols] = a · b or more by it, for cols a multiple of tile_cols.
+template <class T, class M>
+inline void multiply_tiles(int64_t rows, int64_t cols, int64_t steps, const Left<M>& a, const M* b, int64_t b_row, T* c,
+                           int64_t c_row, bool accumulate) {
+  for (int64_t d = 0; d < cols;) d += multiply_tile(rows, cols - d, steps, a, b + d, b_row, c + d, c_row, accumulate);
+}
+
+// Scores of `rows` queries from q against keys in panels of so many steps, for keys [begin, end), `begin` a multiple of
+// cols_of_tile: to [rows, to_row], key j at column j.
 template <class T, class M>
 inline void score_tiles(int64_t rows, int64_t steps, const Left<M>& q, const M* panels, int64_t begin, int64_t end,
                         T* to, int64_t to_row) {
-  constexpr int width = tile_cols<T>;
-  for (int64_t j = begin; j < end; j += width)
-    tile_of(rows, steps, q, panels + j * steps, int64_t(width), to + j, to_row, false);
+  for (int64_t j = begin; j < end; j += cols_of_tile<T>)
+    multiply_tile(rows, end - j, steps, q, panels + j * steps, int64_t(cols_of_tile<T>), to + j, to_row, false);
 }
 
 // A row of numbers becomes, in its own memory, what a product along it reads. [from, past) are multiples of tile_cols.

@@ -13,12 +13,6 @@
 
 namespace meshrt::MESHRT_ISA {
 
-// The tile of other products: with AVX-512 24 of the 32 registers accumulate, four registers wide and not high, because
-// a row costs an instruction that a register of b does not: where another thread runs on the same core, instructions
-// are what is short.
-inline constexpr int rows_of_tile = vector_bytes == 64 ? 6 : tile_rows,
-                     vectors_of_tile = vector_bytes == 64 ? 4 : tile_vectors;
-
 template <class T>
 inline T* scratch(ScratchPlace place, int64_t count) {
   return static_cast<T*>(Scratch::mine().bytes(place, static_cast<size_t>(count) * sizeof(T)));

@@ -18,9 +18,6 @@
 namespace meshrt::MESHRT_ISA {
 namespace {
 
-template <class T>
-inline constexpr int cols_of_tile = vectors_of_tile* lanes<T>;
-
 // Of small vectors more, so that `a` passes by as seldom; and of multiplicands that hold two numbers, as then a step
 // takes two, and `a` passes by in half the time.
 template <class M>
@@ -227,10 +224,6 @@ void multiply_rows(const Product<T, A, B>& p, const Right<T, B, M>& b, int64_t b
     }
   }
 }
-
-// A row of a copy begins so much further than it is long, lest all of them meet in one set of the cache.
-template <class M>
-inline constexpr int64_t apart_by = line_bytes / int64_t(sizeof(M));
 
 // A register of multiplicands of rows that are neighbours, whose columns lie a_col apart.
 template <class M, class A>

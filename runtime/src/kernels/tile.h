@@ -7,8 +7,20 @@ namespace meshrt::MESHRT_ISA {
 
 inline constexpr int line_bytes = 64;  // of the cache
 
+// The tile of few rows and narrow operands is tile_rows x tile_vectors; that of others: with AVX-512 24 of the 32
+// registers accumulate, four registers wide and not high, because a row costs an instruction that a register of b does
+// not: where another thread runs on the same core, instructions are what is short.
+inline constexpr int rows_of_tile = vector_bytes == 64 ? 6 : tile_rows,
+                     vectors_of_tile = vector_bytes == 64 ? 4 : tile_vectors;
 template <class T>
 inline constexpr int tile_cols = tile_vectors* lanes<T>;
+template <class T>
+inline constexpr int cols_of_tile = vectors_of_tile* lanes<T>;
+
+// A row that tiles read beside others begins so much further than it is long, lest all of them meet in one set of the
+// cache.
+template <class M>
+inline constexpr int64_t apart_by = line_bytes / int64_t(sizeof(M));
 
 // The left operand of a tile, where it lies: element (r, k) at at[r * row + k * col].
 template <class T>
