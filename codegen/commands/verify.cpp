@@ -136,6 +136,10 @@ std::optional<ComparedPrograms> compile_both(const VerifyOptions& options, std::
                   layout.mesh.ranks(), layout.mesh.ranks() == 1 ? "" : "s", precision)};
 }
 
+std::optional<Program> compile_driven(const VerifyOptions& options, std::vector<std::string> wanted) {
+  return reference_in(precision_of(options), options, std::move(wanted), true);
+}
+
 int report(const Comparison& found, const std::string& title, const OutputOptions& output) {
   if (found.exit_code != 0) return found.exit_code;
   const auto different = std::ranges::count_if(found.values, [](const ComparedValue& value) { return !value.equal; });
@@ -183,12 +187,6 @@ int report(const Comparison& found, const std::string& title, const OutputOption
 
 namespace {
 
-bool steps_differ(const Comparison& found) {
-  return std::ranges::any_of(found.values, [](const ComparedValue& value) {
-    return !value.equal && !value.nan && (value.name.starts_with("param(") || value.name.starts_with("optimizer("));
-  });
-}
-
 int verify(const VerifyOptions& options) {
   std::optional<Comparison> found;
   std::string title;
@@ -199,7 +197,7 @@ int verify(const VerifyOptions& options) {
     Comparison one = compare_programs(both->program, both->reference, options.compare);
     const std::string wider = wider_than(both->program, options.spec.precision);
     if (one.exit_code == 0 && steps_differ(one)) {
-      const std::optional<Program> driven = reference_in(precision_of(options), options, wanted, true);
+      const std::optional<Program> driven = compile_driven(options, wanted);
       if (!driven) return exit_diagnostics;
       allow_by_gradients(one, both->program, *driven, options.compare);
     }
