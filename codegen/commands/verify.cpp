@@ -136,6 +136,10 @@ std::optional<ComparedPrograms> compile_both(const VerifyOptions& options, std::
                   layout.mesh.ranks(), layout.mesh.ranks() == 1 ? "" : "s", precision)};
 }
 
+std::optional<Program> compile_driven(const VerifyOptions& options, std::vector<std::string> wanted) {
+  return reference_in(precision_of(options), options, std::move(wanted), true);
+}
+
 int report(const Comparison& found, const std::string& title, const OutputOptions& output) {
   if (found.exit_code != 0) return found.exit_code;
   const auto different = std::ranges::count_if(found.values, [](const ComparedValue& value) { return !value.equal; });
@@ -183,12 +187,6 @@ int report(const Comparison& found, const std::string& title, const OutputOption
 
 namespace {
 
-bool steps_differ(const Comparison& found) {
-  return std::ranges::any_of(found.values, [](const ComparedValue& value) {
-    return !value.equal && !value.nan && (value.name.starts_with("param(") || value.name.starts_with("optimizer("));
-  });
-}
-
 int verify(const VerifyOptions& options) {
   std::optional<Comparison> found;
   std::string title;
@@ -199,7 +197,7 @@ int verify(const VerifyOptions& options) {
     Comparison one = compare_programs(both->program, both->reference, options.compare);
     const std::string wider = wider_than(both->program, options.spec.precision);
     if (one.exit_code == 0 && steps_differ(one)) {
-      const std::optional<Program> driven = reference_in(precision_of(options), options, wanted, true);
+      const std::optional<Program> driven = compile_driven(options, wanted);
       if (!driven) return exit_diagnostics;
       allow_by_gradients(one, both->program, *driven, options.compare);
     }
@@ -228,7 +226,8 @@ Command verify_command() {
       "value, every gradient, every parameter after the step and the metrics. In f64 unless --precision says "
       "otherwise:\n"
       "differences may be 1e-9 (f32: 1e-5; in bf16: 1/64, in f16 1/512, four times that where ranks add up in it, or "
-      "twice what numbers of more bits differ there on one rank: `as near as f32`) of a tensor's largest number.\n"
+      "twice what numbers of more bits differ there on one rank: `as near as f32`) of a tensor's largest number;\n"
+      "of a gradient in f64 also 1e-14 of the largest gradient's: one that is zero but for rounding.\n"
       "Adam, Adafactor and Lion make a whole step of a gradient that is zero but for rounding"
       " (that of a bias of keys).\n"
       "Where a parameter differs, what differs is compared with one rank that steps by the layout's gradients,"

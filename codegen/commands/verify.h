@@ -22,6 +22,8 @@ struct ComparedPrograms {
 };
 /// Both keep the values that `wanted` matches, and all gradients. Nothing where the spec has errors, which are told.
 std::optional<ComparedPrograms> compile_both(const VerifyOptions&, std::vector<std::string> wanted);
+/// The reference, of which each step takes gradients that are given (by_gradients.h).
+std::optional<Program> compile_driven(const VerifyOptions&, std::vector<std::string> wanted);
 
 /// Prints the table, or JSON. Gives the exit code.
 int report(const Comparison&, const std::string& title, const OutputOptions&);

@@ -13,6 +13,8 @@ using Arrays = std::map<std::string, meshrt::Array>;
 class StepByStep {
  public:
   StepByStep(const Program& program, const CompareOptions& options) : job_(compared_job(program, options)) {
+    job_.other = options.other;
+    job_.other_rank = options.other_rank;
     job_.first_step = 0;
     job_.steps = 1;
   }
@@ -56,11 +58,20 @@ bool are_near(const Arrays& given, const Arrays& own, double bound) {
 
 }  // namespace
 
+bool steps_differ(const Comparison& found) {
+  return std::ranges::any_of(found.values, [](const ComparedValue& value) {
+    return !value.equal && !value.nan && (value.name.starts_with("param(") || value.name.starts_with("optimizer("));
+  });
+}
+
 void allow_by_gradients(Comparison& found, const Program& program, const Program& driven,
                         const CompareOptions& options) {
   const double bound = bound_of(program, options);
   const bool evaluates = program.entry("evaluate") != nullptr && driven.entry("evaluate") != nullptr;
-  StepByStep given(program, options), reference(driven, options);
+  CompareOptions of_driven = options;
+  of_driven.other = nullptr;
+  of_driven.other_rank = {};
+  StepByStep given(program, options), reference(driven, of_driven);
   for (int64_t step = 1; step <= options.steps; ++step) {
     const int64_t evaluated = evaluates && step == options.steps ? evaluated_batches : 0;
     if (!given.take({}, evaluated) || !reference.take(given.gradients(), evaluated)) return;

@@ -5,6 +5,9 @@
 
 namespace mesh {
 
+/// Whether a parameter, or what an optimizer keeps of one, differs.
+bool steps_differ(const Comparison&);
+
 /// What differs counts as equal where `driven` gives the same: the reference, of which each step takes the program's
 /// gradients (CompileRequest::given_gradients). Only where these equal those that it computes itself, in every step.
 /// Both programs keep all gradients.

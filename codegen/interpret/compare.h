@@ -71,7 +71,8 @@ double bound_of(Type, double bound);
 /// Differences may be `bound` times the largest number of the reference. Integers and bools must be equal.
 ComparedValue compare_arrays(const std::string& name, const meshrt::Array& given, const meshrt::Array& reference,
                              double bound, bool any_precision = false);
-/// What the last step of a program and of its reference gave and left.
+/// What the last step of a program and of its reference gave and left. Gradients in f64 may differ by some roundings of
+/// the largest of them.
 std::vector<ComparedValue> compare_results(const Program&, const InterpretResult& given,
                                            const InterpretResult& expected, double bound, bool any_precision = false);
 

@@ -22,7 +22,9 @@ struct MutateOptions {
 int verify_with_fault(const MutateOptions& options) {
   const std::optional<ComparedPrograms> both = compile_both(options.verify, {});
   if (!both) return exit_diagnostics;
-  const Verdict verdict = try_fault(options.fault, both->program, both->reference, options.verify.compare);
+  std::optional<Program> driven;
+  if (both->program.sharded.graph.objective) driven = compile_driven(options.verify, {});
+  const Verdict verdict = try_fault(options.fault, both->program, both->reference, driven, options.verify.compare);
   if (options.fault == "list") return exit_ok;
   const int code = report(verdict.found, both->title, options.verify.output);
   return code == exit_ok && verdict.refused ? exit_diagnostics : code;

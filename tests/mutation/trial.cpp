@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "codegen/commands/command.h"
+#include "codegen/interpret/by_gradients.h"
 #include "codegen/program/memory.h"
 #include "codegen/program/verify_program.h"
 #include "tests/mutation/mutate.h"
@@ -35,8 +36,9 @@ Chosen parse_fault(const std::string& text) {
 
 class Trial {
  public:
-  Trial(Chosen chosen, const Program& good, const Program& reference, CompareOptions options)
-      : chosen_(chosen), good_(good), reference_(reference), options_(options) {}
+  Trial(Chosen chosen, const Program& good, const Program& reference, const std::optional<Program>& driven,
+        CompareOptions options)
+      : chosen_(chosen), good_(good), reference_(reference), driven_(driven), options_(options) {}
 
   Verdict run() const {
     Verdict verdict;
@@ -67,10 +69,15 @@ class Trial {
   Comparison compare(const Program& good, const Program& bad, const Mutation& made, bool digest) const {
     CompareOptions options = options_;
     options.digest = digest;
-    if (!made.rank) return compare_programs(bad, reference_, options);
+    if (!made.rank) return compare(bad, options);
     options.other = &bad;
     options.other_rank = made.rank;
-    return compare_programs(good, reference_, options);
+    return compare(good, options);
+  }
+  Comparison compare(const Program& program, const CompareOptions& options) const {
+    Comparison found = compare_programs(program, reference_, options);
+    if (driven_ && found.exit_code == 0 && steps_differ(found)) allow_by_gradients(found, program, *driven_, options);
+    return found;
   }
 
   // Whether the program with the fault computes the same bits, every buffer in a place of its own.
@@ -94,14 +101,15 @@ class Trial {
   const Chosen chosen_;
   const Program& good_;
   const Program& reference_;
+  const std::optional<Program>& driven_;
   const CompareOptions options_;
 };
 
 }  // namespace
 
 Verdict try_fault(const std::string& fault, const Program& program, const Program& reference,
-                  const CompareOptions& options) {
-  if (fault != "list") return Trial(parse_fault(fault), program, reference, options).run();
+                  const std::optional<Program>& driven, const CompareOptions& options) {
+  if (fault != "list") return Trial(parse_fault(fault), program, reference, driven, options).run();
   for (const Fault one : all_faults) fmt::print("{} {}\n", name_of(one), count_faults(program, one));
   return {};
 }

@@ -84,5 +84,16 @@ TEST(ByGradients, allow_for_the_roundings_of_large_ones) {
   EXPECT_TRUE(is_equal(after, "param(bk)"));
 }
 
+TEST(ByGradients, allow_for_the_roundings_of_large_ones_in_f64) {
+  const Settings large = {{"weight", "1000"}};
+  for (const char* layout : {"samples", "heads"}) {
+    const auto [before, after] = compared(layout, large, large);
+    EXPECT_TRUE(is_equal(before, "grad(bk)")) << layout;
+    EXPECT_TRUE(after.equal()) << layout;
+    const auto wrong = compared(layout, {{"weight", "1000.00001"}}, large).second;
+    EXPECT_FALSE(is_equal(wrong, "grad(wq)")) << layout;
+  }
+}
+
 }  // namespace
 }  // namespace mesh
