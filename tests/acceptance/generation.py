@@ -87,6 +87,7 @@ MODELS = {
     "there and back": "  h = e + e[seq + 1][seq - 1]",
     "convolution": "  param k : real[tap, embed, wide] = fan_in[tap, embed]\n"
                    "  h = e + tanh(conv[seq: tap dilate 3, embed](e, k, pad: (6, 0)))[wide as embed]",
+    "convolution that gives the logits": "  param k : real[tap, embed, vocab] = fan_in[tap, embed]\n  logits = conv[seq: tap, embed](e, k, pad: (2, 0))",
     "convolution of each channel in layers": """  h = e
   repeat layer {
     param k : real[tap, embed] = fan_in[tap]
@@ -555,7 +556,7 @@ def run(small):
         alone = "\nmesh single { only: 1 }\nlayout alone on single { batch -> none }\n"
         models = dict(list(MODELS.items())[::5]) if small else MODELS
         for number, (name, body) in enumerate(models.items()):
-            tail = TAIL.replace("(h, wte)", "(h2, wte)") if "h2" in body else TAIL
+            tail = TAIL.replace("(h, wte)", "(h2, wte)") if "h2" in body else "\n" + TAIL.split("\n", 2)[2] if "logits =" in body else TAIL
             layouts = LAYOUTS.replace("HEADS", "heads").replace("KEY", "key")
             path = write(f"m{number}", HEAD + body + tail + alone + layouts)
             chosen = [["--layout", one] for one in (["square"] if small else ["batch_2", "wide_2", "keys_2", "square", "wide_4"])]
