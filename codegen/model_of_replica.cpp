@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <set>
 
+#include "codegen/gradient/sample_sums.h"
+#include "codegen/graph/dims.h"
+
 namespace mesh {
 namespace {
 
@@ -19,12 +22,19 @@ std::set<DimId> dims_of(Graph model) {
   return dims;
 }
 
-/// Why it is another model; "" if it is none.
-std::string difference(const Graph& whole, const Graph& own) {
+/// Whether a value says where along the dim something stands: of all replicas, or of its own?
+bool is_counted(const Graph& graph, DimId dim) {
+  return std::ranges::any_of(graph.values, [&](const Value& value) { return value.type.index_of == dim; });
+}
+
+/// Why it is another model; "" if it is none. Samples may have other names, of which a replica has its part.
+std::string difference(const Graph& whole, const Graph& own, int64_t replicas) {
   const std::set<DimId> used = dims_of(whole);
+  const std::vector<DimId> names = names_of_samples(whole, whole.sample_dim, replicas);
   for (uint32_t i = 0; i < whole.dims.size(); ++i) {
     const Dim &dim = whole.dims[i], &now = own.dims[i];
-    if (DimId{i} != whole.sample_dim && used.contains(DimId{i}) && dim.size != now.size)
+    const bool in_parts = has(names, DimId{i}) && dim.size == replicas * now.size && !is_counted(whole, {i});
+    if (!in_parts && used.contains(DimId{i}) && dim.size != now.size)
       return fmt::format("`{}` would be {}, not {}", dim.name, now.size, dim.size);
   }
   return "";
@@ -43,7 +53,7 @@ std::optional<Graph> model_of_replica(const Graph& whole, const Replicas& replic
   const int64_t samples = batch.size / replicas.count;
   DiagnosticSink heard;  // warnings have been said of the whole batch
   std::optional<Graph> own = elaborate({{batch.name, std::to_string(samples)}}, heard);
-  const std::string why = own ? difference(whole, *own) : first_error(heard);
+  const std::string why = own ? difference(whole, *own, replicas.count) : first_error(heard);
   if (!why.empty()) {
     sink.error("E0426", replicas.span, "each of {} replicas trains with `{}` = {}: that is another model",
                replicas.count, batch.name, samples)

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/emit/emit_parts.h"
+#include "codegen/optimizer/settings.h"
 #include "codegen/program/pipeline_slots.h"
 
 namespace mesh {
@@ -59,10 +60,16 @@ std::vector<std::string> entry_list(const Program& program) {
 /// `meshrt::add_memory(info, "input 8, parameter 3352");`, four to a line: lines do not depend on the numbers.
 void emit_pairs(CppWriter& out, const char* add, const std::vector<std::string>& pairs) {
   constexpr size_t most = 4;
-  for (size_t k = 0; k < pairs.size(); k += most) {
-    const auto begin = pairs.begin() + static_cast<std::ptrdiff_t>(k);
-    const auto end = pairs.begin() + static_cast<std::ptrdiff_t>(std::min(k + most, pairs.size()));
-    out.line(fmt::format("meshrt::{}(info, {});", add, string_literal(fmt::format("{}", fmt::join(begin, end, ", ")))));
+  const auto line_of = [&](auto begin, auto end) {
+    return fmt::format("meshrt::{}(info, {});", add, string_literal(fmt::format("{}", fmt::join(begin, end, ", "))));
+  };
+  const size_t room = CppWriter::width - 2 * static_cast<size_t>(out.depth());
+  for (auto begin = pairs.begin(); begin != pairs.end();) {
+    auto end = begin + 1;
+    while (end != pairs.end() && static_cast<size_t>(end - begin) < most && line_of(begin, end + 1).size() <= room)
+      ++end;
+    out.line(line_of(begin, end));
+    begin = end;
   }
 }
 
@@ -103,11 +110,12 @@ void emit_used_memory(const Program& program, CppWriter& out) {
   }
 }
 
-void emit_optimizer(const Objective& objective, CppWriter& out) {
-  out.line(fmt::format("info.rate = {};", number_text(replaced_rate(objective.rate))));
-  out.line(fmt::format("info.optimizer = {};", string_literal(objective.optimizer)));
+void emit_optimizer(const Graph& graph, CppWriter& out) {
+  out.line(fmt::format("info.rate = {};", number_text(replaced_rate(graph.objective->rate))));
+  out.line(fmt::format("info.optimizer = {};", string_literal(graph.objective->optimizer)));
   std::vector<std::string> settings;
-  for (const auto& [name, value] : objective.values) settings.push_back(fmt::format("{} {}", name, number_text(value)));
+  for (const auto& [name, value] : settings_of(graph))
+    settings.push_back(fmt::format("{} {}", name, number_text(value)));
   emit_pairs(out, "add_settings", settings);
 }
 
@@ -176,7 +184,7 @@ void emit_info(EmitContext& context, CppWriter& out, const EmitOptions& options)
       out.line(fmt::format("info.generation = {{{}, {}}};",
                            string_literal(graph.stored[graph.generation->input.index].path),
                            string_literal(graph.dim(graph.generation->along).name)));
-    if (graph.objective) emit_optimizer(*graph.objective, out);
+    if (graph.objective) emit_optimizer(graph, out);
     out.line("info.arena_bytes = arena_bytes;");
     out.line("info.own_bytes = own_bytes;");
     emit_memory_kinds(program, out);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "codegen/gradient/sample_sums.h"
 #include "codegen/graph/builder.h"
 #include "codegen/graph/op.h"
 #include "codegen/graph/rewrite.h"
@@ -34,7 +35,7 @@ class Naming {
     for (BodyId body : cut) {
       for (NodeId id : graph_.body(body).nodes) {
         Node& node = graph_.node(id);
-        if (positions_along(graph_, node) == parts_.samples) continue;
+        if (counted_name(node)) continue;
         for_each_dim(node.op, [&](DimId& dim) {
           if (const DimId micro = micro_name(parts_, dim)) dim = micro;
         });
@@ -54,17 +55,24 @@ class Naming {
     graph_.value(stored.value).type.dims = stored.type.dims;
   }
 
+  /// Of positions along samples, by one of their names, what that is in a micro-batch; else unset.
+  DimId counted_name(const Node& node) const {
+    const std::optional<DimId> along = positions_along(graph_, node);
+    return along ? micro_name(parts_, *along) : DimId{};
+  }
+
   /// position[batch] is turn * size of a micro-batch + position[micro].
   void global_positions(BodyId body) {
     std::vector<NodeId> old;
     old.swap(graph_.body(body).nodes);
     for (NodeId id : old) {
       graph_.body(body).nodes.push_back(id);
-      if (positions_along(graph_, graph_.node(id)) != parts_.samples) continue;
-      for_each_dim(graph_.node(id).op, [&](DimId& dim) { dim = parts_.micro; });
+      const DimId micro = counted_name(graph_.node(id));
+      if (!micro) continue;
+      for_each_dim(graph_.node(id).op, [&](DimId& dim) { dim = micro; });
       GraphBuilder build = beside(graph_, graph_.node(id));
       const ValueId local = graph_.node(id).results[0];
-      const double size = static_cast<double>(graph_.dim(parts_.micro).size);
+      const double size = static_cast<double>(graph_.dim(micro).size);
       const ValueId begin = build.multiply(turn_around(body), size), global = build.add(local, begin);
       const NodeId sum = graph_.value(global).producer;
       for_each_use(graph_, [&](ValueId& value) {
@@ -120,6 +128,13 @@ class Naming {
   const std::vector<GatheredValue>& whole_;
 };
 
+/// The name, or a longer one that no dim has.
+std::string fresh_dim_name(const Graph& graph, std::string name) {
+  const auto taken = [&] { return std::ranges::count(graph.dims, name, &Dim::name) > 0; };
+  while (taken()) name += "_";
+  return name;
+}
+
 }  // namespace
 
 DimId micro_name(const MicroBatches& parts, DimId dim) {
@@ -133,10 +148,16 @@ bool has_samples(const Graph& graph, ValueId value) {
                              [&](DimId dim) { return bool(micro_name(graph.micro_batches, dim)); });
 }
 
-std::string fresh_dim_name(const Graph& graph, std::string name) {
-  const auto taken = [&] { return std::ranges::count(graph.dims, name, &Dim::name) > 0; };
-  while (taken()) name += "_";
-  return name;
+void declare_parts(Graph& graph, MicroBatches parts, int64_t turns, int64_t cut, const PartNames& called) {
+  const auto part_of = [&](DimId dim) {
+    const Dim whole = graph.dim(dim);
+    return GraphBuilder(graph).dim(fresh_dim_name(graph, called.part + whole.name), whole.size / cut, whole.span);
+  };
+  parts.time = GraphBuilder(graph).dim(fresh_dim_name(graph, called.turn), turns, parts.span);
+  parts.micro = part_of(parts.samples);
+  for (const DimId name : names_of_samples(graph, parts.samples, cut))
+    if (name != parts.samples) parts.names.push_back({name, part_of(name)});
+  graph.micro_batches = parts;
 }
 
 bool samples_first(const Graph& graph, DiagnosticSink& sink) {

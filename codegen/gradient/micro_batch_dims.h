@@ -23,8 +23,13 @@ DimId micro_name(const MicroBatches&, DimId);
 /// Whether a value is of the samples that its graph is cut by.
 bool has_samples(const Graph&, ValueId);
 
-/// The name, or a longer one that no dim has.
-std::string fresh_dim_name(const Graph&, std::string name);
+/// Adds to the graph the dims of a loop of so many turns, called `turn`, and of what each has of the samples by every
+/// name of theirs, called `part` and that name; says so in it. Its own samples are cut into `cut` parts: into one where
+/// they are those of a turn.
+struct PartNames {
+  const char *turn, *part;
+};
+void declare_parts(Graph&, MicroBatches, int64_t turns, int64_t cut, const PartNames&);
 
 /// E0413 unless samples come first in every input that has them, and nothing that is kept has them.
 bool samples_first(const Graph&, DiagnosticSink&);

@@ -313,18 +313,7 @@ class ByMicroBatches {
 }  // namespace
 
 void declare_micro_batches(Graph& graph, int64_t count, Span span) {
-  MicroBatches parts{graph.sample_dim, {}, {}, span};
-  const Dim samples = graph.dim(parts.samples);
-  GraphBuilder build(graph);
-  parts.time = build.dim(fresh_dim_name(graph, "time"), count, span);
-  parts.micro = build.dim(fresh_dim_name(graph, "micro_" + samples.name), samples.size / count, samples.span);
-  for (const DimId name : names_of_samples(graph, parts.samples, count))
-    if (name != parts.samples) {
-      const Dim other = graph.dim(name);
-      const std::string micro = fresh_dim_name(graph, "micro_" + other.name);
-      parts.names.push_back({name, build.dim(micro, other.size / count, other.span)});
-    }
-  graph.micro_batches = parts;
+  declare_parts(graph, {graph.sample_dim, {}, {}, span}, count, count, {"time", "micro_"});
 }
 
 namespace {

@@ -97,10 +97,17 @@ class ReplicaLoop {
   void count_own_samples() {
     for (Node& node : graph_.nodes)
       if (auto* literal = std::get_if<LiteralOp>(&node.op))
-        std::ranges::replace(literal->counts, parts_.samples, parts_.micro);
+        for (DimId& dim : literal->counts)
+          if (const DimId own = micro_name(parts_, dim)) dim = own;
   }
 
-  bool has_samples(ValueId value) const { return std::ranges::count(graph_.type(value).dims, parts_.samples) > 0; }
+  bool has_samples(ValueId value) const { return mesh::has_samples(graph_, value); }
+
+  bool names_samples(Op op) const {
+    bool found = false;
+    for_each_dim(op, [&](DimId& dim) { found = found || micro_name(parts_, dim); });
+    return found;
+  }
 
   /// Whether replicas compute it differently: of their parameters, or of their samples.
   bool is_of_replica(NodeId id) {
@@ -112,7 +119,7 @@ class ReplicaLoop {
   }
 
   bool is_made_of_replica(const Node& node) const {
-    return reads_replica(node) || names_dim(node.op, parts_.samples) ||
+    return reads_replica(node) || names_samples(node.op) ||
            std::ranges::any_of(node.results, [&](ValueId one) { return has_samples(one); });
   }
 
@@ -210,31 +217,27 @@ class ReplicaLoop {
   std::vector<GatheredValue> gathered_;
 };
 
-/// The dims of a loop over replicas, and of the samples of each.
-void declare(Graph& graph, int64_t count, int64_t samples, Span span) {
-  MicroBatches parts{graph.sample_dim, {}, {}, span, true};
-  const Dim whole = graph.dim(parts.samples);
-  GraphBuilder build(graph);
-  parts.time = build.dim(fresh_dim_name(graph, "replica"), count, span);
-  parts.micro = build.dim(fresh_dim_name(graph, "replica_" + whole.name), samples, whole.span);
-  graph.micro_batches = parts;
-}
+MicroBatches replicas_of(const Graph& graph, Span span) { return {graph.sample_dim, {}, {}, span, true}; }
+
+constexpr PartNames called{"replica", "replica_"};
 
 }  // namespace
 
 void declare_replicas(Graph& graph, int64_t count, Span span) {
-  declare(graph, count, graph.dim(graph.sample_dim).size, span);
+  declare_parts(graph, replicas_of(graph, span), count, 1, called);
 }
 
 void declare_evaluated_parts(Graph& graph, int64_t count, Span span) {
-  declare(graph, count, graph.dim(graph.sample_dim).size / count, span);
+  declare_parts(graph, replicas_of(graph, span), count, count, called);
 }
 
 void run_by_replicas(Graph& graph, DiagnosticSink& sink) {
   if (!samples_first(graph, sink)) return;
   const MicroBatches& parts = graph.micro_batches;
   // The samples are those of all replicas from here on: of their positions is made what finds samples.
-  graph.dim(parts.samples).size = graph.dim(parts.time).size * graph.dim(parts.micro).size;
+  const auto those_of_all = [&](DimId name) { graph.dim(name).size *= graph.dim(parts.time).size; };
+  those_of_all(parts.samples);
+  for (const MicroBatches::Name& name : parts.names) those_of_all(name.samples);
   decompose(graph);
   ReplicaLoop(graph).run();
   verify_graph(graph, "run_by_replicas");

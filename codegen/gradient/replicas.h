@@ -10,7 +10,7 @@
 
 namespace mesh {
 
-/// Adds the two dims to the graph, which has the samples of one of `count` replicas, and says so in it.
+/// Adds the dims to the graph, which has the samples of one of `count` replicas, and says so in it.
 void declare_replicas(Graph&, int64_t count, Span);
 /// The same of a graph with the samples of all of them: an evaluation of parameters that the replicas share.
 void declare_evaluated_parts(Graph&, int64_t count, Span);

@@ -46,6 +46,12 @@ bool incomplete(SampleKind kind) {
   return kind == SampleKind::sum || kind == SampleKind::max || kind == SampleKind::min;
 }
 
+/// Whether the node draws numbers that are counted along the dim.
+bool draws_along(const Node& node, DimId dim) {
+  const auto* random = std::get_if<RandomOp>(&node.op);
+  return random && has(random->counted, dim);
+}
+
 /// Whether what has one of the names is of single samples, or of their chunks, wherever it stands.
 bool are_plain(const Graph& graph, DimId samples, const std::set<DimId>& names) {
   const auto count = [&](const std::vector<DimId>& dims) {
@@ -55,8 +61,10 @@ bool are_plain(const Graph& graph, DimId samples, const std::set<DimId>& names) 
   const auto apart = [&](const Value& value) { return count(value.type.dims) <= 1; };
   bool plain = std::ranges::all_of(graph.values, apart);
   for (const Stored& stored : graph.stored) plain = plain && std::ranges::none_of(stored.type.dims, is_other);
-  const auto is_counted = [&](const Node& node) { return counts_along(graph, node, is_other); };
-  return plain && std::ranges::none_of(graph.nodes, is_counted);
+  const auto draws = [&](const Node& node) {
+    return std::ranges::any_of(names, [&](DimId name) { return name != samples && draws_along(node, name); });
+  };
+  return plain && std::ranges::none_of(graph.nodes, draws);
 }
 
 /// All names that renames give, and, of whole parts, chunks and what samples are made one dim with, but for those
@@ -86,12 +94,6 @@ std::set<DimId> all_names(const Graph& graph, DimId samples, int64_t parts) {
 }
 
 }  // namespace
-
-bool counts_along(const Graph& graph, const Node& node, const std::function<bool(DimId)>& is_one) {
-  const std::optional<DimId> along = positions_along(graph, node);
-  const auto* random = std::get_if<RandomOp>(&node.op);
-  return (along && is_one(*along)) || (random && std::ranges::any_of(random->counted, is_one));
-}
 
 std::vector<DimId> names_of_samples(const Graph& graph, DimId samples, int64_t parts) {
   std::vector<DimId> all{samples};
@@ -227,13 +229,7 @@ void SampleSums::op(NodeId id) {
              fmt::format("take so many parts that they divide the {} chunks", count));
   }
   if (works_along(at.op, names_) && merges(at.op)) {
-    const std::string& samples = graph_.dim(names_[0]).name;
-    couple(id,
-           fmt::format("it makes one dim of `{}` and others, and a part of a batch has another size of that", samples),
-           false,
-           is_name(regrouping(at.op)->parts.front())
-               ? fmt::format("leave `{}` a dim of its own", samples)
-               : fmt::format("let `{}` be the first of them, or a dim of its own", samples));
+    couple_merged(id, *regrouping(at.op));
   } else if (works_along(at.op, names_)) {
     couple(id, "it needs all samples at once");
   }
@@ -243,6 +239,32 @@ void SampleSums::op(NodeId id) {
     else kinds_[at.results[r].index] = passed_on(id);
     if (needs_all_ && !has_samples(at.results[r])) kinds_[at.results[r].index] = SampleKind::whole;
   }
+}
+
+/// Of what makes one dim of samples and others that is no name of theirs: why not.
+void SampleSums::couple_merged(NodeId id, const Regrouping& group) {
+  const std::string &samples = graph_.dim(names_[0]).name, &merged = graph_.dim(group.merged).name;
+  for (const Stored& stored : graph_.stored) {
+    if (!is_name(group.parts.front()) || !has(stored.type.dims, group.merged)) continue;
+    const std::string cure =
+        stored.kind == StoredKind::input
+            ? fmt::format("give it the dims that `{}` is made of, and merge them where it is read", merged)
+            : fmt::format("give it those dims that `{}` is made of which one sample has", merged);
+    return couple(graph_.value(stored.value).producer,
+                  fmt::format("`{}` has a part for every index of `{}`, of which a part of a batch has its own",
+                              stored.path, merged),
+                  false, cure);
+  }
+  for (const Body& body : graph_.bodies)
+    for (const NodeId node : body.nodes)
+      if (is_name(group.parts.front()) && draws_along(graph_.node(node), group.merged))
+        return couple(node, fmt::format("it draws numbers along `{}`, of which a part of a batch has its own", merged),
+                      false, fmt::format("draw them along the dims that `{}` is made of, and merge these", merged));
+  couple(id,
+         fmt::format("it makes one dim of `{}` and others, and a part of a batch has another size of that", samples),
+         false,
+         is_name(group.parts.front()) ? fmt::format("leave `{}` a dim of its own", samples)
+                                      : fmt::format("let `{}` be the first of them, or a dim of its own", samples));
 }
 
 /// Whether the factor goes along what is inside the chunks of samples that the op splits off or puts together.

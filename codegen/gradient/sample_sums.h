@@ -1,7 +1,6 @@
 // sample_sums.h: which values of a graph belong to single samples, and which are sums over samples: what a step by
 // micro-batches (micro_batches.h) must know before it changes anything.
 #pragma once
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,9 +15,6 @@ namespace mesh {
 /// dim; `zero` is what a sum begins with before anything is added to it, and counts as whole where it stays so; the
 /// others are known completely when all samples have been through.
 enum class SampleKind : uint8_t { whole, sliced, zero, sum, max, min };
-
-/// Whether what the node gives is counted along one of these dims: positions, random numbers.
-bool counts_along(const Graph&, const Node&, const std::function<bool(DimId)>& is_one);
 
 /// What the samples of a batch in so many parts are called: by `samples`, then by what renames give them, by what is
 /// made one dim of samples, slowest, and others, and by chunks that are split off, of which each part has equally many
@@ -62,6 +58,7 @@ class SampleSums {
   void uses_early(NodeId);
   std::set<NodeId> between() const;
   void couple(NodeId, std::string why, bool beside = false, std::string cure = {});
+  void couple_merged(NodeId, const Regrouping&);
   bool is_name(DimId dim) const;
   bool has_samples(ValueId id) const;
   bool is_zero(ValueId id) const;

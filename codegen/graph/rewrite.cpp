@@ -42,6 +42,7 @@ void replace_values(Graph& graph, const std::map<ValueId, ValueId>& replaced) {
 void for_each_use(Graph& graph, const std::function<void(ValueId&)>& visit) {
   for (Node& node : graph.nodes) for_each_read(node, visit);
   for_each_caller(graph, visit);
+  if (graph.generation) visit(graph.generation->logits);
   for (auto& [name, value] : graph.names) visit(value);
 }
 

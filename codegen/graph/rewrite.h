@@ -12,8 +12,8 @@
 
 namespace mesh {
 
-/// Every use of a value, wherever the graph keeps one: nodes, loops, metrics, names, the objective. `visit` may change
-/// it.
+/// Every use of a value, wherever the graph keeps one: nodes, loops, metrics, names, the objective, what is generated
+/// from. `visit` may change it.
 void for_each_use(Graph&, const std::function<void(ValueId&)>& visit);
 
 /// The same of what reads a step's values besides nodes and names: metrics, wanted values, outputs, the objective.

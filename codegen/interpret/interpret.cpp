@@ -6,6 +6,7 @@
 #include "codegen/graph/builder.h"
 #include "codegen/interpret/interpreted_program.h"
 #include "codegen/interpret/steps.h"
+#include "codegen/optimizer/settings.h"
 #include "codegen/program/accesses.h"
 #include "codegen/program/pipeline_slots.h"
 
@@ -133,7 +134,7 @@ meshrt::ProgramInfo program_info(const Program& program, const SourceMap* source
   if (graph.objective) {
     info.rate = replaced_rate(graph.objective->rate);
     info.optimizer = graph.objective->optimizer;
-    info.settings.assign(graph.objective->values.begin(), graph.objective->values.end());
+    info.settings = settings_of(graph);
   }
   info.arena_bytes = static_cast<size_t>(program.memory.arena);
   info.own_bytes = static_cast<size_t>(program.memory.own);

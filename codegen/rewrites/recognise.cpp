@@ -66,15 +66,16 @@ class Recogniser {
     return std::holds_alternative<T>(node.op) && uses != uses_.end() && uses->second == 1 ? &node : nullptr;
   }
 
-  /// dot[head_dim](q, k), times or over a number.
+  /// dot[head_dim](q, k), times a number, on either side, or over one.
   const Node* scaled_product(ValueId id, double& scale) const {
     if (const Node* map = only_user_of<MapOp>(id)) {
       const F function = std::get<MapOp>(map->op).function;
       if (function != F::multiply && function != F::divide) return nullptr;
-      const auto number = literal_number(graph_, map->inputs[1]);
+      const bool in_front = function == F::multiply && literal_number(graph_, map->inputs[0]);
+      const auto number = literal_number(graph_, map->inputs[in_front ? 0 : 1]);
       if (!number) return nullptr;
       scale = function == F::divide ? 1 / *number : *number;
-      id = map->inputs[0];
+      id = map->inputs[in_front ? 1 : 0];
     }
     const Node* product = only_user_of<DotOp>(id);
     return product && std::get<DotOp>(product->op).dims.size() == 1 ? product : nullptr;

@@ -35,12 +35,17 @@ model Fit {{
 mesh line {{ data: 2 }}
 mesh plane {{ data: 2, model: 2 }}
 """
+# The same with other names of samples: a rename, and a dim that is made of the batch.
+MERGED = SPEC.replace(f", a = {A}", f", a = {A}, sample = batch, cell = batch * o").replace("u = tanh(dot[a](x, w))", "u = tanh(dot[a](x, w))[batch as sample]").replace(
+    "loss = mean[batch, o]((dot[h](u, out) + still - y) ^ 2)",
+    "wrong = (dot[h](u, out) + still)[sample as batch] - y\n  loss = mean[cell](wrong[batch * o as cell] ^ 2)")
 OUTER = {"none": ("", dict(lr=1.0, momentum=0.0, nesterov=False)),
          "momentum": (", outer: sgd(lr: 0.6, momentum: 0.8)", dict(lr=0.6, momentum=0.8, nesterov=False)),
          "diloco": (", outer: sgd(lr: 0.7, momentum: 0.9, nesterov: true)", dict(lr=0.7, momentum=0.9, nesterov=True))}
 # By which parameters train: all but one, or those of the repeat alone.
 PARAMETERS = ("w", "out", "l.v", "still")
-FROZEN = {"": ("still",), "layers": ("still", "w", "out")}
+FROZEN = {"": ("still",), "layers": ("still", "w", "out"), "merged": ("still",)}
+SPECS = {"merged": MERGED}
 TRANSPORTS = {"threads": (["--threads"], {}), "arena": ([], {}), "UCX": ([], {"MESHRT_TRANSPORT": "ucx"})}
 
 
@@ -121,9 +126,9 @@ class Bench:
             file.write("data: { x: {file: x.npy}, y: {file: y.npy} }\nvalidation: { x: {file: x.npy}, y: {file: y.npy}, every: 4 }\n"
                        "train: { params: start.safetensors }\nlog: { every: 1, watch: [grad_norm] }\n")
 
-    def program(self, name, layout, mesh, frozen):
+    def program(self, name, layout, mesh, frozen, spec=SPEC):
         with open(f"{self.folder}/{name}.mesh", "w") as file:
-            file.write(SPEC.replace("FROZEN", ", ".join(frozen)) + layout)
+            file.write(spec.replace("FROZEN", ", ".join(frozen)) + layout)
         execute(meshc(), "build", f"{self.folder}/{name}.mesh", f"{self.folder}/run.yaml", "--mesh", mesh, "--precision", "f64", "-A", "changes_numbers", "-o", f"{self.folder}/{name}")
         return f"{self.folder}/{name}/{name}"
 
@@ -151,7 +156,7 @@ def check_numbers(report, bench, case, mesh, ranks, replicas, sync, trained):
     (text, outer), frozen = OUTER[case], FROZEN[trained]
     name = "-".join(filter(None, (case, trained, str(ranks), str(sync))))
     steps = 3 * sync + 1  # ends between two outer steps
-    program = bench.program(name, f"layout default on {'plane' if 'model' in mesh else 'line'} {{ batch -> data {{ sync: {sync}{text} }}{'; h -> model' if 'model' in mesh else ''} }}\n", mesh, frozen)
+    program = bench.program(name, f"layout default on {'plane' if 'model' in mesh else 'line'} {{ batch -> data {{ sync: {sync}{text} }}{'; h -> model' if 'model' in mesh else ''} }}\n", mesh, frozen, SPECS.get(trained, SPEC))
     lines, said = bench.train(program, ranks, name, steps)
     curve, validated, expected = bench.simulated(replicas, sync, outer, frozen, steps)
     losses = {line["step"]: (line["loss"], line["watch"]["grad_norm"]) for line in lines if "loss" in line}
@@ -250,7 +255,7 @@ def run(small):
     print(f"seed {SEED}")
     with scratch() as folder:
         bench = Bench(folder, random)
-        cases = [("diloco", "data=2", 2, 2, 4, ""), ("momentum", "data=2,model=2", 4, 2, 3, ""), ("none", "data=2", 2, 2, 3, "layers")]
+        cases = [("diloco", "data=2", 2, 2, 4, ""), ("momentum", "data=2,model=2", 4, 2, 3, ""), ("none", "data=2", 2, 2, 3, "layers"), ("diloco", "data=2,model=2", 4, 2, 2, "merged")]
         if not small:
             cases += [("none", "data=4", 4, 4, 5, ""), ("diloco", "data=4,model=2", 8, 4, 3, ""), ("diloco", "data=8", 8, 8, 2, ""), ("momentum", "data=2", 2, 2, 7, "")]
         for case, mesh, ranks, replicas, sync, trained in cases:

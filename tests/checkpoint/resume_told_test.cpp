@@ -106,8 +106,10 @@ TEST_F(ResumeTest, AnotherLearningRateIsTold) {
       << other.out << other.failure;
 }
 
-TEST_F(ResumeTest, AnotherOptimizerOrSettingIsTold) {
-  const auto told = [&](const std::string& optimizer, const std::map<std::string, double>& settings) {
+/// What a run tells of its optimizer that goes on from `c/step-2`.
+class OptimizerTold : public ResumeTest {
+ protected:
+  std::string told(const std::string& optimizer, const std::map<std::string, double>& settings) {
     optimizer_ = optimizer;
     settings_.assign(settings.begin(), settings.end());
     fs::remove_all(folder_.path("c/step-3"));
@@ -118,7 +120,10 @@ TEST_F(ResumeTest, AnotherOptimizerOrSettingIsTold) {
     for (std::string line; std::getline(lines, line);)
       if (line.find("optimizer") != std::string::npos) text += line + "\n";
     return text;
-  };
+  }
+};
+
+TEST_F(OptimizerTold, AnotherOptimizerOrSettingIsTold) {
   optimizer_ = "adamw";
   settings_ = {{"beta1", 0.9}, {"beta2", 0.999}, {"clip", 1}, {"weight_decay", 0.01}};
   run(1, 1, "c", "train.steps=2");
@@ -134,6 +139,53 @@ TEST_F(ResumeTest, AnotherOptimizerOrSettingIsTold) {
   ASSERT_EQ(manifest.erase("optimizer") + manifest.erase("settings"), 2U);
   folder_.write("c/step-2/checkpoint.json", manifest.dump());
   EXPECT_EQ(told("lion", {{"beta1", 0.8}}), "");
+}
+
+TEST_F(OptimizerTold, AnotherScheduleIsToldByItsSettings) {
+  optimizer_ = "sgd";
+  settings_ = {{"momentum", 0.9}, {"lr.cosine.warmup", 10}, {"lr.cosine.steps", 0}, {"lr.constant.rate", 0.5}};
+  run(1, 1, "c", "train.steps=2");
+  const std::map<std::string, double> before(settings_.begin(), settings_.end());
+  EXPECT_EQ(told("sgd", before), "");
+  std::map<std::string, double> now = before;
+  now["lr.cosine.warmup"] = 20;
+  EXPECT_EQ(told("sgd", now), "the optimizer's lr.cosine.warmup is 20 and was 10\n");
+  EXPECT_EQ(told("sgd", {{"momentum", 0.9}, {"lr.linear.warmup", 20}}),
+            "the optimizer's lr is linear and was constant * cosine\n");
+  EXPECT_EQ(told("lion", now),
+            "the optimizer is lion and was sgd\nthe optimizer's lr.cosine.warmup is 20 and was 10\n");
+}
+
+TEST_F(OptimizerTold, SettingsThatParametersHaveOfTheirOwnAreTold) {
+  optimizer_ = "sgd";
+  settings_ = {{"momentum", 0.9},        {"weight_decay", 0.1},   {"lr.constant.warmup", 0}, {"a:weight_decay", 0},
+               {"b.lr:weight_decay", 0}, {"c:weight_decay", 0.2}, {"c:lr.constant.rate", 1}};
+  run(1, 1, "c", "train.steps=2");
+  const std::map<std::string, double> before(settings_.begin(), settings_.end());
+  EXPECT_EQ(told("sgd", before), "");
+  std::map<std::string, double> now = before;
+  now["a:weight_decay"] = now["b.lr:weight_decay"] = 0.3;
+  now["c:lr.constant.rate"] = 2;
+  EXPECT_EQ(told("sgd", now),
+            "the optimizer's lr.constant.rate of c is 2 and was 1\n"
+            "the optimizer's weight_decay of a, b.lr is 0.3 and was 0\n");
+  // What a parameter has no more of its own is that of all.
+  EXPECT_EQ(told("sgd", {{"momentum", 0.9}, {"weight_decay", 0.2}, {"lr.constant.warmup", 0}}),
+            "the optimizer's lr of c is that of all and was constant\n"
+            "the optimizer's weight_decay of a, b.lr is 0.2 and was 0\n"
+            "the optimizer's weight_decay is 0.2 and was 0.1\n");
+  now = before;
+  for (const char* path : {"d", "e", "f", "g", "h"}) now[std::string(path) + ":momentum"] = 0;
+  EXPECT_EQ(told("sgd", now), "the optimizer's momentum of d, e, f and 2 more is 0 and was 0.9\n");
+}
+
+// A checkpoint that has no settings of rates knows none of parameters either.
+TEST_F(OptimizerTold, AnOlderCheckpointTellsOfNoParameter) {
+  optimizer_ = "sgd";
+  settings_ = {{"momentum", 0.9}};
+  run(1, 1, "c", "train.steps=2");
+  EXPECT_EQ(told("sgd", {{"momentum", 0.8}, {"lr.cosine.warmup", 10}, {"a:momentum", 0}}),
+            "the optimizer's momentum is 0.8 and was 0.9\n");
 }
 
 TEST_F(ResumeTest, WhatDoesNotFitIsListedBeforeAnythingChanges) {

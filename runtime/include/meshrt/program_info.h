@@ -52,10 +52,11 @@ struct ProgramInfo {
   struct Generation {
     std::string input, along;  ///< what is continued, and the dim along which; empty where nothing is
   } generation;
-  double rate = 0;                                       ///< learning rate (or a schedule's peak) written in the spec
-  std::string optimizer;                                 ///< its name; empty without `minimize`
-  std::vector<std::pair<std::string, double>> settings;  ///< of the optimizer, with `clip` where it clips; truths as 0
-                                                         ///< and 1
+  double rate = 0;        ///< learning rate (or a schedule's peak) written in the spec
+  std::string optimizer;  ///< its name; empty without `minimize`
+  /// Of the optimizer, with `clip` where it clips; truths as 0 and 1. "lr.cosine.warmup" is one of its rate, but for
+  /// what `rate` is; "layer.w:weight_decay", "layer.w:lr.constant.rate" one that a parameter has of its own.
+  std::vector<std::pair<std::string, double>> settings;
   struct Watched {
     std::string name;     ///< "layer.attn.wq", "grad(layer.attn.wq)", "grad_norm"
     std::string pattern;  ///< the entry of `log.watch` that it matched: "**.wq"; empty: its name

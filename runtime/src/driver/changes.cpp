@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "data/data_files.h"
+#include "driver/optimizer_changes.h"
 
 namespace meshrt {
 
@@ -32,31 +33,6 @@ double rate_of(const ProgramInfo& info, const RunFile& run) {
   return run.train.rate.given() ? run.train.rate.value : info.rate;
 }
 
-namespace {
-
-/// Of the optimizer all but its rate: which it is, and each setting that has another value. One that only one of the
-/// two has is told of the same optimizer alone, as `clip`.
-void add_optimizer_changes(const Manifest& before, const ProgramInfo& info, std::vector<std::string>& changes) {
-  if (before.optimizer.empty() || info.optimizer.empty()) return;
-  const bool same = before.optimizer == info.optimizer;
-  if (!same) changes.push_back(fmt::format("the optimizer is {} and was {}", info.optimizer, before.optimizer));
-  const std::map<std::string, double> now(info.settings.begin(), info.settings.end());
-  std::map<std::string, double> all = now;
-  all.insert(before.settings.begin(), before.settings.end());
-  const auto text = [](const std::map<std::string, double>& settings, const std::string& name) {
-    const auto found = settings.find(name);
-    return found == settings.end() ? "none" : fmt::format("{}", found->second);
-  };
-  for (const auto& [name, value] : all) {
-    const std::string is = text(now, name), was = text(before.settings, name);
-    const bool both = now.contains(name) && before.settings.contains(name);
-    if (is != was && (same || both))
-      changes.push_back(fmt::format("the optimizer's {} is {} and was {}", name, is, was));
-  }
-}
-
-}  // namespace
-
 std::vector<std::string> changes_since(const Manifest& before, const ProgramInfo& info, const RunFile& run,
                                        const std::map<std::string, DataFile>& files) {
   std::vector<std::string> changes;
@@ -82,7 +58,9 @@ std::vector<std::string> changes_since(const Manifest& before, const ProgramInfo
   if (const double rate = rate_of(info, run); before.rate > 0 && before.rate != rate)
     changes.push_back(
         fmt::format("the learning rate, or the peak of its schedule, is {} and was {}", rate, before.rate));
-  add_optimizer_changes(before, info, changes);
+  const std::vector<std::string> of_optimizer = optimizer_changes(
+      {before.optimizer, before.settings}, {info.optimizer, {info.settings.begin(), info.settings.end()}});
+  changes.insert(changes.end(), of_optimizer.begin(), of_optimizer.end());
   if (run.train.seed.given() && run.train.seed.value != before.moment.seed)
     changes.push_back(fmt::format("train.seed is {} and was {}: random numbers are others from here on",
                                   run.train.seed.value, before.moment.seed));
