@@ -2,7 +2,6 @@
 #include "codegen/compile/passes.h"
 #include "codegen/entries.h"
 #include "codegen/generation/causal.h"
-#include "codegen/generation/unmerge.h"
 #include "codegen/generation/write_out_windows.h"
 #include "codegen/graph/draws.h"
 #include "codegen/model_of_replica.h"
@@ -21,7 +20,6 @@ std::optional<Graph> elaborated(const Compilation& c, const std::vector<std::str
 /// Of a model as it is outside of training: it may write its sequence position by position, and is written so that each
 /// position can be. E0512.
 void make_causal(Graph& graph, DiagnosticSink& sink) {
-  unmerge(graph);
   write_out_windows(graph);
   prove_causal(graph, sink);
 }

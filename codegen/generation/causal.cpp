@@ -40,24 +40,6 @@ std::string why(const Graph& graph, const Horizon& horizon) {
   return fmt::format("its `{}` decides how much of the sequence it sees", graph.dim(horizon.upto.begin()->first).name);
 }
 
-/// What reads a dim that positions are a part of, and works along the whole of it.
-const Node* reader_of(const Graph& graph, const Node& node) {
-  for (const Body& body : graph.bodies)
-    for (const NodeId id : body.nodes)
-      for (const ValueId input : graph.node(id).inputs)
-        if (input == node.results[0]) return &graph.node(id);
-  return nullptr;
-}
-
-/// Of a dim that is cut, or made a part of another: it may see nothing later, but which positions these are is lost.
-void report_regrouped(const Graph& graph, const Node& node, const Regrouping& group, DiagnosticBuilder& report) {
-  const std::string& along = graph.dim(graph.generation->along).name;
-  if (const Node* reader = group.splits ? nullptr : reader_of(graph, node))
-    report.label(reader->span,
-                 fmt::format("`{}` works along all of `{}`", op_text(graph, reader->op), graph.dim(group.merged).name));
-  report.help(fmt::format("leave `{}` a dim of its own here", along));
-}
-
 }  // namespace
 
 void prove_causal(const Graph& graph, DiagnosticSink& sink) {
@@ -77,16 +59,13 @@ void prove_causal(const Graph& graph, DiagnosticSink& sink) {
   const Node& node = graph.node(blamed);
   const auto culprit = horizons.culprits.find(blamed);
   const std::string& along = graph.dim(asked.along).name;
-  const std::optional<Regrouping> group = regrouping(node.op);
-  const std::string why_not = group ? fmt::format("which positions of `{}` the model sees is lost", along)
-                                    : fmt::format("at a position of `{}` the model sees later ones", along);
   auto report = sink.error("E0512", node.span,
-                           fmt::format("`{}` cannot be generated: {}", graph.stored[asked.input.index].path, why_not));
+                           fmt::format("`{}` cannot be generated: at a position of `{}` the model sees later ones",
+                                       graph.stored[asked.input.index].path, along));
   report.here(fmt::format("`{}`: {}", op_text(graph, node.op),
                           why(graph, culprit == horizons.culprits.end() ? horizon : culprit->second)));
   report.label(asked.span, "asked for here");
   if (!node.scope.empty()) report.note(fmt::format("in `{}`", node.scope));
-  if (group) return report_regrouped(graph, node, *group, report);
   report.help(
       fmt::format("keep later positions out: `mask(score, position[{0}] >= position[key])` before a softmax or "
                   "a reduction, `where:` in a sum, `x[{0} - 1]` for a neighbour",

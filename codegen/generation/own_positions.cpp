@@ -17,18 +17,16 @@ DimId separate_sequences(const Graph& graph) {
   const auto is_along = [&](ValueId id, DimId dim) { return horizons[id.index].upto.contains(dim); };
   for (uint32_t i = 0; i < graph.values.size(); ++i)
     if (depends({i}) && !has(graph.type({i}).dims, sequences)) return {};
-  const auto goes_into_another = [&](const Node& node) {
-    if (std::ranges::any_of(node.inputs, depends) && names_dim(node.op, sequences)) return true;
+  for (const Node& node : graph.nodes) {
+    if (std::ranges::any_of(node.inputs, depends) && names_dim(node.op, sequences)) return {};
     const auto* loop = std::get_if<LoopOp>(&node.op);
-    if (loop == nullptr) return false;
+    if (loop == nullptr) continue;
     // What a loop along the sequence carries must be some sequence's.
     const bool along = std::ranges::any_of(graph.body(loop->body).nodes, [&](NodeId inner) {
       return std::ranges::any_of(graph.node(inner).results, [&](ValueId id) { return is_along(id, loop->dim); });
     });
-    return along && !std::ranges::all_of(loop->carries, depends, &LoopOp::Carry::entering);
-  };
-  for (const Body& body : graph.bodies)
-    if (std::ranges::any_of(body.nodes, [&](NodeId id) { return goes_into_another(graph.node(id)); })) return {};
+    if (along && !std::ranges::all_of(loop->carries, depends, &LoopOp::Carry::entering)) return {};
+  }
   return sequences;
 }
 

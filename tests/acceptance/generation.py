@@ -26,7 +26,7 @@ layout square on square { batch -> a; HEADS, vocab -> b }
 layout wide_4 on four { HEADS, vocab -> a }
 """
 HEAD = """import std.nn
-dim batch = 2, seq = 32 edge 0, key = seq, other = seq, embed = 8, heads = 4, head_dim = 2, vocab = 256, layer = 2, half = 4, one = 1, most = 31, tap = 3, place = batch * seq, number = place * embed
+dim batch = 2, seq = 32 edge 0, key = seq, other = seq, embed = 8, heads = 4, head_dim = 2, vocab = 256, layer = 2, half = 4, one = 1, most = 31, tap = 3
 model M {
   input token, target : index(vocab)[batch, seq]
   param wte : real[vocab, embed] = normal(std: 1)
@@ -105,21 +105,6 @@ MODELS = {
     "the first": "  h = e + broadcast[seq](e[seq = 0])",
     "all but the last, behind one more": """  begin = e[seq = 0..1 as one]
   h = e + concat[one + most as seq](0 * begin, 2 * e[seq = 0..most as most])""",
-    "merged with samples": """  flat = e[batch * seq as place]
-  more = (flat + tanh(dot[embed](flat, u))[wide as embed] / (1 + mean[embed](flat ^ 2)))[place as batch * seq]
-  score = dot[embed](more, more[seq as key])
-  h = dot[key](softmax[key](mask(score, position[seq] >= position[key])), (more[seq as key])[batch * key as place][place as batch * key])""",
-    "merged with samples, which come last, and with channels": """  flat = e[seq * batch * embed as number]
-  h = e + cumsum[seq](tanh(flat * 2 - 1)[number as seq * batch * embed]) / 8""",
-    "merged with samples through layers": """  flat = e[batch * seq as place]
-  repeat layer {
-    param norm : layer_norm[embed]
-    n = norm(flat)[place as batch * seq]
-    score = dot[head_dim](dot[embed](n, wq), dot[embed](n, wk)[seq as key])
-    weight = softmax[key](mask(score, position[seq] >= position[key]))
-    flat = flat + dot[heads, head_dim](dot[key](weight, dot[embed](n, wv)[seq as key]), wo)[batch * seq as place]
-  }
-  h = flat[place as batch * seq]""",
     "the change from the one before": """  begin = e[seq = 0..1 as one]
   h = e + concat[one + most as seq](begin, e[seq = 1.. as most] - e[seq = 0..most as most])""",
 }
@@ -127,7 +112,7 @@ MODELS = {
 # Of these dims a position needs no element behind it; of those called `generate.` it needs the last few alone, so many has the dim.
 NEEDED = {
     "attention": {"key": 32}, "window": {"generate.key": 5}, "the mask the other way round": {"key": 32}, "before this position": {"key": 32}, "a slope": {"key": 32},
-    "padding": {"key": 32}, "sum over a mask": {"key": 32}, "gru": {"seq": 32}, "attention in layers": {"key": 32}, "merged with samples through layers": {"key": 32}, "two attentions": {"key": 32, "other": 32},
+    "padding": {"key": 32}, "sum over a mask": {"key": 32}, "gru": {"seq": 32}, "attention in layers": {"key": 32}, "two attentions": {"key": 32, "other": 32},
     "mean where": {"generate.key": 4}, "largest so far": {"key": 32}, "the one before": {}, "running sum": {}, "the first": {},
     "gpt": {"key": 32}, "gpt2": {"key": 32}, "mixtral": {"generate.key": 5},
 }
