@@ -33,7 +33,8 @@ std::string difference(const Graph& whole, const Graph& own, int64_t replicas) {
   const std::vector<DimId> names = names_of_samples(whole, whole.sample_dim, replicas);
   for (uint32_t i = 0; i < whole.dims.size(); ++i) {
     const Dim &dim = whole.dims[i], &now = own.dims[i];
-    const bool in_parts = has(names, DimId{i}) && dim.size == replicas * now.size && !is_counted(whole, {i});
+    const bool in_parts = has(names, DimId{i}) && dim.size == replicas * now.size &&
+                          (DimId{i} == whole.sample_dim || !is_counted(whole, {i}));
     if (!in_parts && used.contains(DimId{i}) && dim.size != now.size)
       return fmt::format("`{}` would be {}, not {}", dim.name, now.size, dim.size);
   }
