@@ -57,7 +57,7 @@ std::vector<std::string> entry_list(const Program& program) {
   return entries;
 }
 
-/// `meshrt::add_memory(info, "input 8, parameter 3352");`, four to a line: lines do not depend on the numbers.
+/// `meshrt::add_memory(info, "input 8, parameter 3352");`, four to a line, or as many as fit.
 void emit_pairs(CppWriter& out, const char* add, const std::vector<std::string>& pairs) {
   constexpr size_t most = 4;
   const auto line_of = [&](auto begin, auto end) {

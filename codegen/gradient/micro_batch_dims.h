@@ -23,12 +23,13 @@ DimId micro_name(const MicroBatches&, DimId);
 /// Whether a value is of the samples that its graph is cut by.
 bool has_samples(const Graph&, ValueId);
 
-/// Adds to the graph the dims of a loop of so many turns, called `turn`, and of what each has of the samples by every
-/// name of theirs, called `part` and that name; says so in it. Its own samples are cut into `cut` parts: into one where
-/// they are those of a turn.
+/// What the dims of a loop over parts are called: its turns, and in front of a name of samples those of one.
 struct PartNames {
   const char *turn, *part;
 };
+/// Adds to the graph the dims of a loop of so many turns, called `turn`, and of what each has of the samples by every
+/// name of theirs, called `part` and that name; says so in it. Its own samples are cut into `cut` parts: into one where
+/// they are those of a turn.
 void declare_parts(Graph&, MicroBatches, int64_t turns, int64_t cut, const PartNames&);
 
 /// E0413 unless samples come first in every input that has them, and nothing that is kept has them.
