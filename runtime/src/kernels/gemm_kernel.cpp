@@ -23,8 +23,20 @@ namespace {
 template <class M>
 constexpr int group_panels = (vector_bytes == 16 || depth<M> > 1 ? 16 : 8) / vectors_of_tile;
 constexpr int usual_steps = 512, sum_lanes = 16;
-constexpr int64_t left_bytes = int64_t(2) << 20;  // of rows of `a` that are copied at a time, where they are
 constexpr int64_t far_bytes = int64_t(16) << 20;  // of c, of which no cache has much when it is next passed over
+
+// Where the left operand lies as the tile takes it; nothing where it must be copied.
+template <class M, class T, class A, class B>
+Left<M> left_in_place(const Product<T, A, B>& p) {
+  if constexpr (std::is_same_v<M, A>) {
+    if (p.a_col == 1 || p.cols <= 4 * lanes<T>)  // a copy would not pay for so few
+      return {p.a, p.a_row, p.a_col};
+  } else if constexpr (depth<M> > 1 && std::is_same_v<A, Bfloat16>) {
+    if (p.a_col == 1 && p.a_row % depth<M> == 0 && p.inner % depth<M> == 0)
+      return {reinterpret_cast<const M*>(p.a), p.a_row / depth<M>, 1};
+  }
+  return {};
+}
 
 // How much of b is multiplied at a time: `chunk` rows, whose products are added up before the tiles of c are stored and
 // the next ones begin, and `group` columns.
@@ -33,8 +45,8 @@ struct Blocking {
 };
 
 // Where the second-level cache is large it has twice as much of b: more rows, for c passes by less often, or where b
-// has no more, more columns, for `a` does. Of c that comes from memory and goes there each time, of logits over a large
-// vocabulary, there are more rows everywhere. Pairs have large groups already.
+// has no more, more columns, for `a` does, unless a copy of it takes the room. Of c that comes from memory and goes
+// there each time, of logits over a large vocabulary, there are more rows everywhere. Pairs have large groups already.
 template <class M, class T, class A, class B>
 Blocking blocking_of(const Product<T, A, B>& p) {
   constexpr int64_t width = group_panels<M> * cols_of_tile<T>;
@@ -43,7 +55,16 @@ Blocking blocking_of(const Product<T, A, B>& p) {
   const int64_t max_inner = (large || far ? 2 : 1) * usual_steps * depth<M>;
   const int64_t chunks = larger(1, (p.inner + max_inner - 1) / max_inner);
   const int64_t chunk = larger(1, round_up((p.inner + chunks - 1) / chunks, sum_lanes));
-  return {chunk, large && chunk <= usual_steps ? 2 * width : width};
+  return {chunk, large && chunk <= usual_steps && left_in_place<M>(p).at ? 2 * width : width};
+}
+
+// How many bytes of rows of `a` are copied at a time, where they are. Each time b is copied too: where it is small this
+// costs little, and of many rows fewer at a time stay in the second-level cache.
+template <class M, class T, class A, class B>
+int64_t left_bytes(const Product<T, A, B>& p) {
+  constexpr int64_t some = int64_t(600) << 10, usual = int64_t(2) << 20;
+  const int64_t line = p.inner * int64_t(sizeof(M));
+  return p.cols * line <= usual / 2 && p.rows * line > usual ? some : usual;
 }
 
 // The right operand, and the sums of its columns if they are wanted: [16, cols], lane k mod 16.
@@ -263,19 +284,6 @@ Left<M> copy_left(const Product<T, A, B>& p, int64_t begin, int64_t end, int64_t
   return {to, next, 1};
 }
 
-// Where the left operand lies as the tile takes it; nothing where it must be copied.
-template <class M, class T, class A, class B>
-Left<M> left_in_place(const Product<T, A, B>& p) {
-  if constexpr (std::is_same_v<M, A>) {
-    if (p.a_col == 1 || p.cols <= 4 * lanes<T>)  // a copy would not pay for so few
-      return {p.a, p.a_row, p.a_col};
-  } else if constexpr (depth<M> > 1 && std::is_same_v<A, Bfloat16>) {
-    if (p.a_col == 1 && p.a_row % depth<M> == 0 && p.inner % depth<M> == 0)
-      return {reinterpret_cast<const M*>(p.a), p.a_row / depth<M>, 1};
-  }
-  return {};
-}
-
 template <class T, class A, class B>
 void multiply_wide(const Product<T, A, B>& p, T* sums) {
   using M = Multiplicand<T, A, B>;
@@ -291,7 +299,7 @@ void multiply_wide(const Product<T, A, B>& p, T* sums) {
     return;
   }
   const int64_t steps = larger(usual_steps, steps_of<M>(blocking_of<M>(p).chunk));
-  const int64_t block = left_bytes / (steps * int64_t(sizeof(M))) / rows_of_tile * rows_of_tile;
+  const int64_t block = left_bytes<M>(p) / (steps * int64_t(sizeof(M))) / rows_of_tile * rows_of_tile;
   M* copy = scratch<M>(left_scratch, round_up(smaller(block, p.rows), rows_of_tile) * (steps + apart_by<M>));
   for (int64_t begin = 0; begin < p.rows; begin += block) {
     const int64_t end = smaller(begin + block, p.rows);
