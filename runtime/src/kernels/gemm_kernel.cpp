@@ -6,145 +6,18 @@
 // (multiplicand.h) as they are copied. Compiled once an instruction set.
 #include "gemm_kernel.h"
 
+#include "blocking.h"
 #include "epilogue.h"
 #include "few_rows.h"
-#include "large_cache.h"
+#include "left_operand.h"
 #include "meshrt/poll.h"
-#include "multiplicand.h"
+#include "right_operand.h"
 #include "scratch.h"
 #include "scratch_places.h"
 #include "tile.h"
 
 namespace meshrt::MESHRT_ISA {
 namespace {
-
-// Of small vectors more, so that `a` passes by as seldom; and of multiplicands that hold two numbers, as then a step
-// takes two, and `a` passes by in half the time.
-template <class M>
-constexpr int group_panels = (vector_bytes == 16 || depth<M> > 1 ? 16 : 8) / vectors_of_tile;
-constexpr int usual_steps = 512, sum_lanes = 16;
-constexpr int64_t far_bytes = int64_t(16) << 20;  // of c, of which no cache has much when it is next passed over
-
-// Where the left operand lies as the tile takes it; nothing where it must be copied.
-template <class M, class T, class A, class B>
-Left<M> left_in_place(const Product<T, A, B>& p) {
-  if constexpr (std::is_same_v<M, A>) {
-    if (p.a_col == 1 || p.cols <= 4 * lanes<T>)  // a copy would not pay for so few
-      return {p.a, p.a_row, p.a_col};
-  } else if constexpr (depth<M> > 1 && std::is_same_v<A, Bfloat16>) {
-    if (p.a_col == 1 && p.a_row % depth<M> == 0 && p.inner % depth<M> == 0)
-      return {reinterpret_cast<const M*>(p.a), p.a_row / depth<M>, 1};
-  }
-  return {};
-}
-
-// How much of b is multiplied at a time: `chunk` rows, whose products are added up before the tiles of c are stored and
-// the next ones begin, and `group` columns.
-struct Blocking {
-  int64_t chunk, group;
-};
-
-// Where the second-level cache is large it has twice as much of b: more rows, for c passes by less often, or where b
-// has no more, more columns, for `a` does, unless a copy of it takes the room. Of c that comes from memory and goes
-// there each time, of logits over a large vocabulary, there are more rows everywhere. Pairs have large groups already.
-template <class M, class T, class A, class B>
-Blocking blocking_of(const Product<T, A, B>& p) {
-  constexpr int64_t width = group_panels<M> * cols_of_tile<T>;
-  const bool large = vector_bytes == 64 && depth<M> == 1 && large_second_level_cache();
-  const bool far = p.rows * p.cols * int64_t(sizeof(T)) > far_bytes;
-  const int64_t max_inner = (large || far ? 2 : 1) * usual_steps * depth<M>;
-  const int64_t chunks = larger(1, (p.inner + max_inner - 1) / max_inner);
-  const int64_t chunk = larger(1, round_up((p.inner + chunks - 1) / chunks, sum_lanes));
-  return {chunk, large && chunk <= usual_steps && left_in_place<M>(p).at ? 2 * width : width};
-}
-
-// How many bytes of rows of `a` are copied at a time, where they are. Each time b is copied too: where it is small this
-// costs little, and of many rows fewer at a time stay in the second-level cache.
-template <class M, class T, class A, class B>
-int64_t left_bytes(const Product<T, A, B>& p) {
-  constexpr int64_t some = int64_t(600) << 10, usual = int64_t(2) << 20;
-  const int64_t line = p.inner * int64_t(sizeof(M));
-  return p.cols * line <= usual / 2 && p.rows * line > usual ? some : usual;
-}
-
-// The right operand, and the sums of its columns if they are wanted: [16, cols], lane k mod 16.
-template <class T, class B, class M>
-struct Right {
-  const B* b;
-  int64_t row, col;
-  T* sums;
-  int64_t cols;  // of all of b
-
-  // panel [steps, cols_of_tile] = rows k .., columns j .. of b, with zeros beyond `count` columns as far as tiles read
-  void pack(int64_t k, int64_t inner, int64_t j, int64_t count, M* panel) const {
-    constexpr int width = cols_of_tile<T>, n = lanes<M>;
-    const B* from = b + k * row + j * col;
-    if (count < (count > width / 2 ? width : width / 2))
-      for (int64_t i = 0; i < steps_of<M>(inner) * width; ++i) panel[i] = 0;
-    if (col == 1 && count == width) {
-      for (int64_t r = 0; r < inner; r += depth<M>)
-        multiplicands<width>(from + r * row, row, inner - r, panel + r / depth<M> * width);
-    } else if (col == 1 && count % n == 0) {
-      for (int64_t r = 0; r < inner; r += depth<M>)
-        for (int64_t c = 0; c < count; c += n)
-          multiplicands<n>(from + r * row + c, row, inner - r, panel + r / depth<M> * width + c);
-    } else if (row == 1) {
-      turn(from, col, count, inner, panel, int64_t(width));
-    } else {
-      for (int64_t r = 0; r < inner; r += depth<M>)
-        for (int64_t c = 0; c < count; ++c)
-          panel[r / depth<M> * width + c] = multiplicand<M>(from + r * row + c * col, row, inner - r);
-    }
-  }
-
-  void add_sums(int64_t k, int64_t inner, int64_t j, int64_t count) const {
-    for (int64_t r = 0; r < inner; ++r) {
-      T* __restrict lane = sums + (k + r) % sum_lanes * cols + j;
-      const B* from = b + (k + r) * row + j * col;
-      for (int64_t c = 0; c < count; ++c) lane[c] += static_cast<T>(from[c * col]);
-    }
-  }
-
-  // Whether the first tile that reads a panel can take it from b itself and pack it on the way: b lies in rows, and the
-  // tile is a whole one.
-  bool packed_as_read(int64_t inner, int64_t count, int64_t rows) const {
-    return col == 1 && count == cols_of_tile<T> && inner % depth<M> == 0 && rows >= rows_of_tile;
-  }
-};
-
-// Fetches what the next group of panels is packed from, a few lines of the cache at a time, spread over the tiles of
-// this one.
-template <class T, class A, class B, class M>
-class Prefetch {
- public:
-  // The group after rows k .., columns j .. end; nothing where it would be the last or has no unit stride.
-  Prefetch(const Right<T, B, M>& b, int64_t k, const Blocking& blocking, int64_t j, int64_t end,
-           const Product<T, A, B>& p) {
-    const bool more_cols = end < p.cols;
-    const int64_t row = more_cols ? k : k + blocking.chunk, col = more_cols ? end : 0;
-    const int64_t inner = smaller(blocking.chunk, p.inner - row), width = blocking.group;
-    if (row >= p.inner || p.cols - col < width || (b.col != 1 && b.row != 1) || inner < piece) return;
-    stretch_ = b.b + row * b.row + col * b.col;
-    length_ = b.col == 1 ? width : inner, next_stretch_ = b.col == 1 ? b.row : b.col;
-    pieces_ = inner * width / piece;
-    share_ = pieces_ * (rows_of_tile * cols_of_tile<T>) / larger(1, p.rows * (end - j)) + 1;
-  }
-  void step() {
-    const int64_t count = smaller(share_, pieces_);
-    pieces_ -= count;
-    for (int64_t i = 0; i < count; ++i) {
-#pragma GCC unroll 4
-      for (int l = 0; l < piece; l += line) __builtin_prefetch(stretch_ + passed_ + l, 0, 2);
-      passed_ += piece;
-      if (passed_ + piece > length_) passed_ = 0, stretch_ += next_stretch_;
-    }
-  }
-
- private:
-  static constexpr int64_t line = line_bytes / int64_t(sizeof(B)), piece = 4 * line;
-  const B* stretch_ = nullptr;  // elements of b that are neighbours, of which so many pieces are fetched
-  int64_t length_ = 0, next_stretch_ = 0, passed_ = 0, pieces_ = 0, share_ = 0;
-};
 
 // One tile of rows x cols at c, in V registers a row. Where it has fewer columns, it takes a way round.
 template <int V, class T, class M>
@@ -197,10 +70,9 @@ void fetch_c(const Product<T, A, B>& p, int64_t i, int64_t end, int64_t j, int64
 // The product for rows [begin, end) of a and columns `first` .. of b. left_of(k, inner) says where these rows lie for
 // the columns k .. of a.
 template <class T, class A, class B, class M, class LeftOf>
-void multiply_rows(const Product<T, A, B>& p, const Right<T, B, M>& b, int64_t begin, int64_t end, int64_t first,
-                   LeftOf left_of) {
+void multiply_rows(const Product<T, A, B>& p, const Blocking& blocking, const Right<T, B, M>& b, int64_t begin,
+                   int64_t end, int64_t first, LeftOf left_of) {
   constexpr int64_t width = cols_of_tile<T>;
-  const Blocking blocking = blocking_of<M>(p);
   const auto [chunk, group] = blocking;
   const bool plain = is_plain(p.epilogue);
   // A sum that is whole at once, and of which nobody reads more than what it rounds to, goes to no memory.
@@ -246,44 +118,6 @@ void multiply_rows(const Product<T, A, B>& p, const Right<T, B, M>& b, int64_t b
   }
 }
 
-// A register of multiplicands of rows that are neighbours, whose columns lie a_col apart.
-template <class M, class A>
-MESHRT_INLINE Vector<M> load_column(const A* at, [[maybe_unused]] int64_t a_col) {
-  if constexpr (depth<M> == 1) {
-    return load_as<M>(at);
-  } else {
-    return pair_up(load_bits(at), load_bits(at + a_col));
-  }
-}
-
-// Rows begin .. of a, columns k .., as rows of multiplicands: where rows are not contiguous, every k would be on
-// another page, and with a large power of two between them all of them in one set of the cache.
-template <class T, class A, class B, class M>
-Left<M> copy_left(const Product<T, A, B>& p, int64_t begin, int64_t end, int64_t k, int64_t inner, M* to) {
-  constexpr int n = lanes<M>;
-  const int64_t steps = steps_of<M>(inner), next = steps + apart_by<M>, rows = end - begin;
-  const A* from = p.a + begin * p.a_row + k * p.a_col;
-  const auto one = [&](const A* at, int64_t left) { return multiplicand<M>(at, p.a_col, left); };
-  if (p.a_row == 1 && inner % depth<M> == 0) {
-    transpose(
-        from, depth<M> * p.a_col, steps, rows, to, next,
-        [&](const A* at) {
-          __builtin_prefetch(at + 4 * n);  // of a line of each row at a time, hardware sees no stream
-          return load_column<M>(at, p.a_col);
-        },
-        [&](const A* at) { return one(at, depth<M>); });
-  } else {
-    for (int64_t i = 0; i < rows; ++i) {
-      const A* const row = from + i * p.a_row;
-      int64_t x = 0;
-      if constexpr (depth<M> == 1)
-        for (; p.a_col == 1 && x + n <= inner; x += n) store(to + i * next + x, load_as<M>(row + x));
-      for (; x < inner; x += depth<M>) to[i * next + x / depth<M>] = one(row + x * p.a_col, inner - x);
-    }
-  }
-  return {to, next, 1};
-}
-
 template <class T, class A, class B>
 void multiply_wide(const Product<T, A, B>& p, T* sums) {
   using M = Multiplicand<T, A, B>;
@@ -292,18 +126,19 @@ void multiply_wide(const Product<T, A, B>& p, T* sums) {
   if constexpr (!std::is_same_v<B, AsBfloat16>) done = multiply_few_rows(p);  // which read b where it lies
   if (done && sums) b.add_sums(0, p.inner, 0, done);
   if (done == p.cols && p.cols > 0) return;
+  const Blocking blocking = blocking_of<M>(p);
   if (const Left<M> a = left_in_place<M>(p); a.at) {
-    multiply_rows(p, b, 0, p.rows, done, [&](int64_t k, int64_t) {
+    multiply_rows(p, blocking, b, 0, p.rows, done, [&](int64_t k, int64_t) {
       return Left<M>{a.at + k / depth<M> * a.col, a.row, a.col};
     });
     return;
   }
-  const int64_t steps = larger(usual_steps, steps_of<M>(blocking_of<M>(p).chunk));
+  const int64_t steps = larger(usual_steps, steps_of<M>(blocking.chunk));
   const int64_t block = left_bytes<M>(p) / (steps * int64_t(sizeof(M))) / rows_of_tile * rows_of_tile;
   M* copy = scratch<M>(left_scratch, round_up(smaller(block, p.rows), rows_of_tile) * (steps + apart_by<M>));
   for (int64_t begin = 0; begin < p.rows; begin += block) {
     const int64_t end = smaller(begin + block, p.rows);
-    multiply_rows(p, b, begin, end, done,
+    multiply_rows(p, blocking, b, begin, end, done,
                   [&](int64_t k, int64_t inner) { return copy_left(p, begin, end, k, inner, copy); });
   }
 }
