@@ -210,7 +210,7 @@ TYPED_TEST(Gemm, BlocksOfEveryExtentJoin) {
 TYPED_TEST(Gemm, PanelsOfEveryWidth) {
   Case<TypeParam> c(5);
   const auto all = all_variants<TypeParam>();
-  std::vector<std::array<int64_t, 3>> extents = {{2100, 80, 40}, {1027, 129, 33}};
+  std::vector<std::array<int64_t, 3>> extents = {{2100, 80, 40}, {1027, 129, 33}, {1500, 70, 400}};
   for (const int64_t cols : {47, 48, 49, 63, 64, 65, 80, 95, 96, 112, 127, 128, 129})
     for (const int64_t rows : {5, 6, 7, 19}) extents.push_back({rows, cols, 33 + rows});
   for (const auto& [rows, cols, inner] : extents)
