@@ -72,9 +72,9 @@ std::string product_text(const EmitContext& context, const ProductStep& step) {
       if (std::ranges::find(dims, local.dim) != dims.end()) held.push_back(local);
     return held.empty() ? std::string("1") : dims_text(context, held, " x ");
   };
-  std::string text = fmt::format("{} = {} · {}: {} by {}, over {}", name_of(context, step.c), name_of(context, step.a),
-                                 name_of(context, step.b), group(step.c, step.rows), group(step.c, step.cols),
-                                 group(step.b, step.inner));
+  std::string text = fmt::format("{} {} {} · {}: {} by {}, over {}", name_of(context, step.c),
+                                 step.accumulate ? "+=" : "=", name_of(context, step.a), name_of(context, step.b),
+                                 group(step.c, step.rows), group(step.c, step.cols), group(step.b, step.inner));
   if (!step.batch.empty()) text += ", for each " + group(step.c, step.batch);
   return text;
 }

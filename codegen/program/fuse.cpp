@@ -40,6 +40,7 @@ void fuse(Program& program) {
     }
   }
   coalesce(program);
+  add_in_place(program);
   simplify(program);
   mark_rounded_alone(program);
 }

@@ -30,6 +30,8 @@ void fuse_rounding(Program&);
 void fuse_column_sums(Program&);
 /// fuse_carries.cpp: loops' carries are written, and added to, in place.
 void fuse_carries(Program&);
+/// add_in_place.cpp: a value that a product adds to its sum, and nobody needs afterwards, is made where the sum lies.
+void add_in_place(Program&);
 /// fuse_nests.cpp: merges nests of one body; those with other steps in between only if `across` is set.
 void fuse_nests(Program&, bool across);
 /// coalesce.cpp: what is copied is made where the copy lies; gradients of lookups are added to other gradients in
