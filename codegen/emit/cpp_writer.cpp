@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <optional>
 
 #include "codegen/graph/builder.h"
@@ -149,7 +150,9 @@ CppWriter::Block::~Block() {
 
 void CppWriter::put(std::string_view line, size_t extra) {
   if (!line.empty()) text_.append(2 * static_cast<size_t>(depth_) + extra, ' ');
-  text_ += line;
+  // The name of a file may hold line ends: in a comment the rest of it would be code.
+  std::ranges::replace_copy_if(
+      line, std::back_inserter(text_), [](char c) { return c == '\n' || c == '\r'; }, ' ');
   text_ += '\n';
 }
 

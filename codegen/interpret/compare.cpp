@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "codegen/graph/builder.h"
 #include "codegen/graph/value_names.h"
@@ -187,7 +188,7 @@ Comparison compare_programs(const Program& program, const Program& reference, co
     if (&of == &program) {
       request.other = options.other;
       request.other_rank = options.other_rank;
-      request.digest = options.digest;
+      request.keeps_memory = options.keeps_memory;
     }
     request.evaluated = evaluate ? evaluated_batches : 0;
     return interpret(request);
@@ -196,12 +197,12 @@ Comparison compare_programs(const Program& program, const Program& reference, co
   const InterpretResult expected = run(reference);
   result.exit_code = expected.exit_code;
   if (result.exit_code != 0) return result;
-  const InterpretResult given = run(program);
+  InterpretResult given = run(program);
   result.exit_code = given.exit_code;
   if (result.exit_code != 0) return result;
   result.differing_copies = given.differing_copies;
   result.copies_difference = given.copies_difference;
-  result.digests = given.digests;
+  result.memory = std::move(given.memory);
   result.values = compare_results(program, given, expected, bound_of(program, options), options.any_precision);
   return result;
 }

@@ -34,8 +34,8 @@ struct Comparison {
   std::vector<ComparedValue> values;
   std::string differing_copies;  // of the program, see InterpretResult
   double copies_difference = 0;
-  std::vector<uint64_t> digests;  // of the program, see InterpretRequest
-  std::string wider;              // the precision beside which some are as_wider
+  std::vector<std::vector<std::byte>> memory;  // of the program, see InterpretResult
+  std::string wider;                           // the precision beside which some are as_wider
   bool equal() const;
 };
 
@@ -58,7 +58,7 @@ struct CompareOptions {
   // A program that one rank runs in place of the compared one.
   const Program* other = nullptr;
   std::optional<int64_t> other_rank = {};
-  bool digest = false;
+  bool keeps_memory = false;
 };
 /// Where roundings add up over many layers, or a small number is divided by another, two orders of a sum lie farther
 /// apart than that, as numbers of these bits then do from wider ones. So what differs counts as equal where the

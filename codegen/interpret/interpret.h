@@ -3,6 +3,7 @@
 // (interpreted_program.h); `interpret` runs a whole job, ranks as threads of this process, from whole arrays to whole
 // arrays.
 #pragma once
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -35,7 +36,7 @@ struct InterpretRequest {
   std::string entry = {};           // one call of this entry in place of steps
   int64_t evaluated = 0;            // batches of evaluation after them, on the same feeds; 0: none
   bool ends_at_outer_step = false;  // what follows some steps follows the last one (EntryInfo::after_steps)
-  bool digest = false;              // of all memory after the last step
+  bool keeps_memory = false;        // all of it, after the last step
   bool poison = false;              // memory begins as NaN in place of zeros, so that what nobody has written shows
   // A program that one rank runs in place of `program`, with the same buffers: to see that the others notice.
   const Program* other = nullptr;
@@ -51,7 +52,7 @@ struct InterpretResult {
   std::map<std::string, meshrt::Array> after;    // parameters and state after it
   std::vector<std::vector<double>> metrics;      // of each step, in the order of Graph::metrics
   std::vector<double> evaluated;                 // metrics of the evaluation
-  std::vector<uint64_t> digests;                 // of each rank's memory
+  std::vector<std::vector<std::byte>> memory;    // of each rank: the arena, then its own
 
   /// Where copies of one element on several ranks are not the same number: a fault of the program. The tensor or metric
   /// with the largest difference; empty where there is none.

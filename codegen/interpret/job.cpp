@@ -133,15 +133,11 @@ class Gathered {
   std::vector<double> differences_;  // by rank
 };
 
-/// FNV-1a of what lies in a rank's memory.
-uint64_t digest(const meshrt::Rank& rank) {
-  uint64_t hash = 14695981039346656037ull;
-  const auto add = [&](const std::byte* data, size_t bytes) {
-    for (size_t i = 0; i < bytes; ++i) hash = (hash ^ static_cast<uint64_t>(data[i])) * 1099511628211ull;
-  };
-  add(rank.arena(), rank.arena_bytes());
-  add(rank.own(), rank.own_bytes());
-  return hash;
+/// What lies in a rank's memory.
+std::vector<std::byte> memory_of(const meshrt::Rank& rank) {
+  std::vector<std::byte> memory(rank.arena(), rank.arena() + rank.arena_bytes());
+  memory.insert(memory.end(), rank.own(), rank.own() + rank.own_bytes());
+  return memory;
 }
 
 class Job {
@@ -168,7 +164,7 @@ class Job {
       if (!output.stored)
         outputs_.push_back(gathered(output.name, {.element = {}, .index_of = {}, .dims = output.dims},
                                     request.program.buffer(output.buffer).type));
-    digests_.assign(ranks, 0);
+    memory_.resize(ranks);
     metrics_.resize(ranks);
   }
 
@@ -218,7 +214,7 @@ class Job {
       result.evaluated.resize(request_.program.entry("evaluate")->results.size());
       result.metrics.pop_back();
     }
-    result.digests = std::move(digests_);
+    result.memory = std::move(memory_);
     return result;
   }
 
@@ -266,7 +262,7 @@ class Job {
       seen.insert(seen.end(), metrics.begin(), metrics.end());
       if (taken < steps) run_after(program, input, false);
     }
-    if (request_.digest) digests_[static_cast<size_t>(rank.rank())] = digest(rank);
+    if (request_.keeps_memory) memory_[static_cast<size_t>(rank.rank())] = memory_of(rank);
     gather(wanted_, program.wanted());
     std::vector<meshrt::Tensor> outputs;
     for (const Gathered& output : outputs_)
@@ -311,8 +307,8 @@ class Job {
   const InterpretRequest& request_;
   const Given given_;
   std::vector<Gathered> before_, after_, wanted_, outputs_;
-  std::vector<std::vector<double>> metrics_;  // by rank: of each step, then of the evaluation
-  std::vector<uint64_t> digests_;             // by rank
+  std::vector<std::vector<double>> metrics_;    // by rank: of each step, then of the evaluation
+  std::vector<std::vector<std::byte>> memory_;  // by rank
 };
 
 }  // namespace

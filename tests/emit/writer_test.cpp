@@ -70,6 +70,14 @@ TEST(CppWriter, wraps_comments_between_words) {
   EXPECT_EQ(out.text().substr(line_end + 1, 7), "//   wo");
 }
 
+TEST(CppWriter, ends_no_line_where_a_name_in_it_does) {
+  CppWriter out;
+  out.comment("new\nline.mesh: model M");
+  out.table({{"int n = 2;", "new\r\nline.mesh:1"}});
+  out.print("f();  // $place$", {{"place", "new\nline.mesh:2"}});
+  EXPECT_EQ(out.text(), "// new line.mesh: model M\nint n = 2;  // new  line.mesh:1\nf();  // new line.mesh:2\n");
+}
+
 TEST(CppWriter, gives_a_loop_braces_before_a_comment_and_a_directive) {
   CppWriter out;
   out.one("for (;;)", "f();");
