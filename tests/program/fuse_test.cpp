@@ -91,6 +91,27 @@ TEST(Fuse, products_round_their_result_and_no_more) {
   }
 }
 
+/// A product adds to what lies where its result comes to lie only where that is made for it, and nothing else happens
+/// to the product: of the first model two add, of the others none.
+TEST(Fuse, products_add_where_nobody_needs_the_term) {
+  for (const auto& [model, adding] : {std::pair{"Chain", 2}, {"Kept", 0}, {"Activated", 0}, {"Given", 0}}) {
+    CompileRequest request;
+    request.files = {ADDED};
+    request.model = model;
+    Program fused = tests::compiled(request).program;
+    request.plain = true;
+    expect_equal(tests::run(tests::compiled(request).program), tests::run(fused), model);
+    int added = 0;
+    for_each_step(fused.routines.front().steps, [&](const Step& step) {
+      const auto* product = std::get_if<ProductStep>(&step.what);
+      if (!product || !product->accumulate) return;
+      ++added;
+      EXPECT_FALSE(product->epilogue.plus) << model;
+    });
+    EXPECT_EQ(added, adding) << model;
+  }
+}
+
 /// A norm of a sum that is read again: what is centred is computed again from the sum, which the same nest has stored,
 /// and what the nest makes for itself alone lies where its result comes to lie.
 TEST(Fuse, norms_of_sums_store_no_more_than_the_sum) {
