@@ -27,8 +27,29 @@ bool is_counted(const Graph& graph, DimId dim) {
   return std::ranges::any_of(graph.values, [&](const Value& value) { return value.type.index_of == dim; });
 }
 
-/// Why it is another model; "" if it is none. Samples may have other names, of which a replica has its part.
-std::string difference(const Graph& whole, const Graph& own, int64_t replicas) {
+/// Whether the dim is none of the spec, but was made of one for an op.
+bool is_made(const Graph& graph, DimId dim) {
+  const auto first = std::ranges::find(graph.dims, graph.dim(dim).span, &Dim::span);
+  return first - graph.dims.begin() != dim.index;
+}
+
+/// Where a dim that was made begins: the call of which it is.
+Span made_at(const Graph& graph, DimId dim) {
+  const auto has_it = [&](const Node& node) {
+    return std::ranges::any_of(node.results, [&](ValueId id) { return has(graph.type(id).dims, dim); });
+  };
+  const auto node = std::ranges::find_if(graph.nodes, has_it);
+  return node == graph.nodes.end() ? Span{} : node->span;
+}
+
+/// What another model a replica would have, of which dim.
+struct Difference {
+  std::string why;
+  DimId of = {};
+};
+
+/// Nothing where it is the same model. Samples may have other names, of which a replica has its part.
+std::optional<Difference> difference(const Graph& whole, const Graph& own, int64_t replicas) {
   const std::set<DimId> used = dims_of(whole);
   const std::vector<DimId> names = names_of_samples(whole, whole.sample_dim, replicas);
   for (uint32_t i = 0; i < whole.dims.size(); ++i) {
@@ -36,9 +57,9 @@ std::string difference(const Graph& whole, const Graph& own, int64_t replicas) {
     const bool in_parts = has(names, DimId{i}) && dim.size == replicas * now.size &&
                           (DimId{i} == whole.sample_dim || !is_counted(whole, {i}));
     if (!in_parts && used.contains(DimId{i}) && dim.size != now.size)
-      return fmt::format("`{}` would be {}, not {}", dim.name, now.size, dim.size);
+      return Difference{fmt::format("`{}` would be {}, not {}", dim.name, now.size, dim.size), DimId{i}};
   }
-  return "";
+  return std::nullopt;
 }
 
 std::string first_error(const DiagnosticSink& sink) {
@@ -54,13 +75,23 @@ std::optional<Graph> model_of_replica(const Graph& whole, const Replicas& replic
   const int64_t samples = batch.size / replicas.count;
   DiagnosticSink heard;  // warnings have been said of the whole batch
   std::optional<Graph> own = elaborate({{batch.name, std::to_string(samples)}}, heard);
-  const std::string why = own ? difference(whole, *own, replicas.count) : first_error(heard);
-  if (!why.empty()) {
-    sink.error("E0426", replicas.span, "each of {} replicas trains with `{}` = {}: that is another model",
-               replicas.count, batch.name, samples)
-        .here("{}", why)
-        .label(batch.span, "the batch of all replicas")
-        .help(fmt::format("give that a size without `{}`, or leave out `sync`", batch.name));
+  const auto other = own ? difference(whole, *own, replicas.count) : std::optional(Difference{first_error(heard)});
+  if (other) {
+    auto report = sink.error("E0426", replicas.span, "each of {} replicas trains with `{}` = {}: that is another model",
+                             replicas.count, batch.name, samples);
+    report.label(batch.span, "the batch of all replicas");
+    if (other->of && is_made(whole, other->of)) {  // tokens of which experts take some
+      report.here("experts would take theirs of {} at a time, not of {}", own->dim(other->of).size,
+                  whole.dim(other->of).size);
+      report.label(made_at(whole, other->of), "slots are shared out here");
+      report.help(
+          "let each sample share out slots of its own, `route[expert, slot, part]` with `dim part = {}`, or "
+          "leave out `sync`",
+          batch.name);
+    } else {
+      report.here("{}", other->why);
+      report.help("give that a size without `{}`, or leave out `sync`", batch.name);
+    }
     return std::nullopt;
   }
   own->generation.reset();

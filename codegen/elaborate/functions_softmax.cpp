@@ -112,6 +112,16 @@ Term logsumexp(Elaboration& e, CallSite& site) { return over_dims(e, site, LogSu
 /// -log softmax at the target, of which `smoothing` is shared by all entries, plus `z_loss` times the square of the
 /// log-sum-exp, which keeps logits near zero.
 Term cross_entropy(Elaboration& e, CallSite& site) {
+  if (const Term* first = &site.arguments[0], *second = &site.arguments[1];
+      first->is_tensor() && second->is_tensor() && e.type(first->value).index_of == site.dim() &&
+      is_float(e.type(second->value).element)) {
+    e.error("E0313", site.spans[0], "`cross_entropy` needs floats")
+        .here(describe(e, *first))
+        .label(site.spans[1], describe(e, *second))
+        .help(fmt::format("the logits come first: `cross_entropy[{}]({}, {})`", e.name(site.dim()),
+                          e.sources.text(site.spans[1]), e.sources.text(site.spans[0])));
+    return Term::poison();
+  }
   ValueId logits = float_operand(e, site, 0);
   const ValueId target = tensor_of(e, site.arguments[1], site.spans[1]);
   if (!logits || !target || !has_dims(e, site, site.arguments[0], site.spans[0])) return Term::poison();

@@ -130,15 +130,19 @@ bool is_computed(const Elaboration& e, const std::string& path, const ast::Expr&
   return group != nullptr && std::ranges::any_of(group->values, any);
 }
 
+void report_unknown(Elaboration& e, Span span, const std::string& name) {
+  auto report = e.error("E0318", span, "unknown initial value `{}`", name);
+  if (const auto near = did_you_mean(name, initial_names())) report.here("did you mean `{}`?", *near);
+  else report.help("initial values are " + quoted(initial_names()) + ", or a number");
+}
+
 std::optional<Initial> initial_value(Elaboration& e, DimScope& scope, const ast::Expr& expr) {
-  const std::vector<std::string>& names = initial_names();
   if (const auto* index = ast::as<ast::Index>(expr)) {
     if (const auto* path = ast::as<ast::Path>(*index->value)) {
       const std::string name = path->text();
       if (name == "fan_in" || name == "he_normal") return scaled_normal(e, scope, *index, name);
       if (name != "size") {
-        auto report = e.error("E0318", path->span, "unknown initial value `{}`", name);
-        if (const auto near = did_you_mean(name, names)) report.here("did you mean `{}`?", *near);
+        report_unknown(e, path->span, name);
         return {};
       }
     }
@@ -155,9 +159,7 @@ std::optional<Initial> initial_value(Elaboration& e, DimScope& scope, const ast:
       return {};
     }
     if (functions_named(name).empty()) {
-      auto report = e.error("E0318", call->callee.span, "unknown initial value `{}`", name);
-      if (const auto near = did_you_mean(name, names)) report.here("did you mean `{}`?", *near);
-      else report.help("initial values are " + quoted(names) + ", or a number");
+      report_unknown(e, call->callee.span, name);
       return {};
     }
   }
@@ -175,8 +177,8 @@ std::optional<Initial> initial_value(Elaboration& e, DimScope& scope, const ast:
       return {};
     }
     if (e.constants.count(name) == 0 && !path->parts.empty()) {
-      if (const auto near = did_you_mean(name, names)) {
-        e.error("E0318", path->span, "unknown initial value `{}`", name).here("did you mean `{}`?", *near);
+      if (did_you_mean(name, initial_names())) {
+        report_unknown(e, path->span, name);
         return {};
       }
     }

@@ -113,7 +113,7 @@ bool read_optimizer(Elaboration& e, DimScope& scope, const ast::Call& call, Span
       std::sort(names.begin(), names.end());
       auto report = e.error("E0503", argument.name->span, "`{}` has no setting `{}`", optimizer.name, name);
       propose_setting(report, name, names);
-      if (name == "betas") report.help("`beta1: 0.9, beta2: 0.999`");
+      if (name == "betas" && std::ranges::count(names, "beta2") > 0) report.help("`beta1: 0.9, beta2: 0.999`");
       good = false;
       continue;
     }

@@ -109,13 +109,16 @@ ValueId boolean(Elaboration& e, const Term& term, Span span, const std::string& 
 
 }  // namespace
 
-bool is_numeric(Elaboration& e, ValueId value, Span span, const std::string& what) {
+bool is_numeric(Elaboration& e, ValueId value, Span span, const std::string& what, const Term* beside) {
   const ValueType type = e.type(value);
   if (type.element != Type::boolean && !type.index_of) return true;
   const std::string element = to_string(e.graph, ValueType{type.element, type.index_of, {}});
+  const ValueType other = beside && beside->is_tensor() ? e.type(beside->value) : type;
+  const bool meets_number = other.element != Type::boolean && !other.index_of;
+  const std::string cast = meets_number ? meshrt::name_of(other.element) : type.index_of ? "i32" : "f32";
   e.error("E0313", span, "{} of {} values", what, element)
       .here(to_string(e.graph, type))
-      .help(fmt::format("write the cast that is meant: `{}({})`", type.index_of ? "i32" : "f32", e.sources.text(span)));
+      .help(fmt::format("write the cast that is meant: `{}({})`", cast, e.sources.text(span)));
   return false;
 }
 
@@ -127,12 +130,12 @@ Term arithmetic(Elaboration& e, F function, const Term& left, const Term& right,
   }
   if (left.is_number() && right.is_number()) return Term::of(*fold(function, left.number, right.number));
   if (function == F::power) return power(e, left, right, at);
-  for (const auto& [term, span] : {std::pair(&left, at.left), std::pair(&right, at.right)}) {
+  for (const auto& [term, beside, span] : {std::tuple(&left, &right, at.left), std::tuple(&right, &left, at.right)}) {
     if (term->is_truth()) {
       e.error("E0313", span, "{} of a truth value", at.what).here(describe(e, *term));
       return Term::poison();
     }
-    if (term->is_tensor() && !is_numeric(e, term->value, span, at.what)) return Term::poison();
+    if (term->is_tensor() && !is_numeric(e, term->value, span, at.what, beside)) return Term::poison();
   }
   const auto pair = meet(e, left, right, at.left, at.right, at.at, at.what);
   if (!pair) return Term::poison();

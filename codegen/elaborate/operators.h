@@ -21,7 +21,8 @@ struct Operands {
 /// add, subtract, multiply, divide, remainder, minimum, maximum: one-sided, no index, no bool. E0303, E0309, E0313.
 Term arithmetic(Elaboration&, MapFunction, const Term& left, const Term& right, const Operands&);
 
-/// E0313 for an element type that numbers are not computed in: bool, index. Says which cast is meant.
-bool is_numeric(Elaboration&, ValueId, Span, const std::string& what);
+/// E0313 for an element type that numbers are not computed in: bool, index. Says which cast is meant: to the type of
+/// `beside`, where it is to meet that.
+bool is_numeric(Elaboration&, ValueId, Span, const std::string& what, const Term* beside = nullptr);
 
 }  // namespace mesh::elaboration

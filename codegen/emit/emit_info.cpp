@@ -110,11 +110,11 @@ void emit_used_memory(const Program& program, CppWriter& out) {
   }
 }
 
-void emit_optimizer(const Graph& graph, CppWriter& out) {
+void emit_optimizer(const Graph& graph, const Replicas& replicas, CppWriter& out) {
   out.line(fmt::format("info.rate = {};", number_text(replaced_rate(graph.objective->rate))));
   out.line(fmt::format("info.optimizer = {};", string_literal(graph.objective->optimizer)));
   std::vector<std::string> settings;
-  for (const auto& [name, value] : settings_of(graph))
+  for (const auto& [name, value] : settings_of(graph, replicas.sync, replicas.outer))
     settings.push_back(fmt::format("{} {}", name, number_text(value)));
   emit_pairs(out, "add_settings", settings);
 }
@@ -184,7 +184,7 @@ void emit_info(EmitContext& context, CppWriter& out, const EmitOptions& options)
       out.line(fmt::format("info.generation = {{{}, {}}};",
                            string_literal(graph.stored[graph.generation->input.index].path),
                            string_literal(graph.dim(graph.generation->along).name)));
-    if (graph.objective) emit_optimizer(graph, out);
+    if (graph.objective) emit_optimizer(graph, program.sharded.layout.replicas, out);
     out.line("info.arena_bytes = arena_bytes;");
     out.line("info.own_bytes = own_bytes;");
     emit_memory_kinds(program, out);

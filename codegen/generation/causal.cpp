@@ -1,7 +1,9 @@
 #include "codegen/generation/causal.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <functional>
 #include <set>
 
@@ -40,6 +42,31 @@ std::string why(const Graph& graph, const Horizon& horizon) {
   return fmt::format("its `{}` decides how much of the sequence it sees", graph.dim(horizon.upto.begin()->first).name);
 }
 
+/// Of a dim of positions that is merged with others, or split: what is made of it may see nothing later, but that is
+/// proved along a dim of positions alone.
+void report_regrouped(const Graph& graph, const Horizons& horizons, const Node& node, const Regrouping& group,
+                      DiagnosticSink& sink) {
+  const Generation& asked = *graph.generation;
+  const auto name = [&](DimId dim) { return fmt::format("`{}`", graph.dim(dim).name); };
+  std::vector<std::string> names;
+  for (const DimId part : group.parts) names.push_back(name(part));
+  const auto& upto = horizons.of[node.inputs[0].index].upto;
+  const auto part = std::ranges::find_if(group.parts, [&](DimId dim) { return upto.contains(dim); });
+  const std::string positions = name(part == group.parts.end() ? group.merged : *part);
+  auto report = sink.error("E0512", node.span,
+                           fmt::format("`{}` cannot be generated: {} is {}, along which positions are not followed",
+                                       graph.stored[asked.input.index].path, positions,
+                                       group.splits ? fmt::format("split into {}", fmt::join(names, " and "))
+                                                    : fmt::format("merged into {}", name(group.merged))));
+  report.here("`{}`: one position is computed at a time along a dim of positions alone", op_text(graph, node.op));
+  report.label(asked.span, "asked for here");
+  if (!node.scope.empty()) report.note(fmt::format("in `{}`", node.scope));
+  if (group.splits) report.help("leave {} a dim of its own", positions);
+  else
+    report.help("leave {} a dim of its own: what does not name {} computes the same along {}", positions,
+                name(group.merged), fmt::join(names, " and "));
+}
+
 }  // namespace
 
 void prove_causal(const Graph& graph, DiagnosticSink& sink) {
@@ -57,6 +84,8 @@ void prove_causal(const Graph& graph, DiagnosticSink& sink) {
   NodeId blamed = first_that_knows(graph, horizons, forbidden, asked.logits, seen);
   if (!blamed) blamed = graph.value(asked.logits).producer;
   const Node& node = graph.node(blamed);
+  if (const std::optional<Regrouping> group = regrouping(node.op); group && !causal)
+    return report_regrouped(graph, horizons, node, *group, sink);
   const auto culprit = horizons.culprits.find(blamed);
   const std::string& along = graph.dim(asked.along).name;
   auto report = sink.error("E0512", node.span,

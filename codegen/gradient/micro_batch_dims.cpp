@@ -82,12 +82,14 @@ class Naming {
     }
   }
 
-  /// Random numbers are counted by samples, not by those of a micro-batch.
+  /// Random numbers are counted by samples, by whatever name, not by those of a micro-batch.
   void global_numbers(BodyId body) {
     for (NodeId id : graph_.body(body).nodes) {
       RandomOp* random = std::get_if<RandomOp>(&graph_.node(id).op);
       if (!random) continue;
-      const auto micro = std::ranges::find(random->counted, parts_.micro);
+      const auto micro = std::ranges::find_if(random->counted, [&](DimId dim) {
+        return dim == parts_.micro || std::ranges::count(parts_.names, dim, &MicroBatches::Name::micro) > 0;
+      });
       if (micro == random->counted.end()) continue;
       random->counted.insert(micro, parts_.time);
       const ValueId turn = turn_around(body);

@@ -46,12 +46,6 @@ bool incomplete(SampleKind kind) {
   return kind == SampleKind::sum || kind == SampleKind::max || kind == SampleKind::min;
 }
 
-/// Whether the node draws numbers that are counted along the dim.
-bool draws_along(const Node& node, DimId dim) {
-  const auto* random = std::get_if<RandomOp>(&node.op);
-  return random && has(random->counted, dim);
-}
-
 /// Whether what has one of the names is of single samples, or of their chunks, wherever it stands.
 bool are_plain(const Graph& graph, DimId samples, const std::set<DimId>& names) {
   const auto count = [&](const std::vector<DimId>& dims) {
@@ -61,10 +55,7 @@ bool are_plain(const Graph& graph, DimId samples, const std::set<DimId>& names) 
   const auto apart = [&](const Value& value) { return count(value.type.dims) <= 1; };
   bool plain = std::ranges::all_of(graph.values, apart);
   for (const Stored& stored : graph.stored) plain = plain && std::ranges::none_of(stored.type.dims, is_other);
-  const auto draws = [&](const Node& node) {
-    return std::ranges::any_of(names, [&](DimId name) { return name != samples && draws_along(node, name); });
-  };
-  return plain && std::ranges::none_of(graph.nodes, draws);
+  return plain;
 }
 
 /// All names that renames give, and, of whole parts, chunks and what samples are made one dim with, but for those
@@ -255,11 +246,6 @@ void SampleSums::couple_merged(NodeId id, const Regrouping& group) {
                               stored.path, merged),
                   false, cure);
   }
-  for (const Body& body : graph_.bodies)
-    for (const NodeId node : body.nodes)
-      if (is_name(group.parts.front()) && draws_along(graph_.node(node), group.merged))
-        return couple(node, fmt::format("it draws numbers along `{}`, of which a part of a batch has its own", merged),
-                      false, fmt::format("draw them along the dims that `{}` is made of, and merge these", merged));
   couple(id,
          fmt::format("it makes one dim of `{}` and others, and a part of a batch has another size of that", samples),
          false,

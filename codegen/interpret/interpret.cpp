@@ -134,7 +134,7 @@ meshrt::ProgramInfo program_info(const Program& program, const SourceMap* source
   if (graph.objective) {
     info.rate = replaced_rate(graph.objective->rate);
     info.optimizer = graph.objective->optimizer;
-    info.settings = settings_of(graph);
+    info.settings = settings_of(graph, layout.replicas.sync, layout.replicas.outer);
   }
   info.arena_bytes = static_cast<size_t>(program.memory.arena);
   info.own_bytes = static_cast<size_t>(program.memory.own);

@@ -32,13 +32,23 @@ void add_rate(Settings& settings, const std::string& whose, const RateOp& rate) 
 
 }  // namespace
 
-std::vector<std::pair<std::string, double>> settings_of(const Graph& graph) {
+std::vector<std::pair<std::string, double>> settings_of(const Graph& graph, int64_t sync, const OuterStep& outer) {
   const Objective& objective = *graph.objective;
   Settings settings(objective.values.begin(), objective.values.end());
+  settings.emplace_back("frozen", 0);
+  if (sync > 0) {
+    settings.emplace_back("sync", static_cast<double>(sync));
+    settings.emplace_back("outer.lr", outer.rate);
+    settings.emplace_back("outer.momentum", outer.momentum);
+    settings.emplace_back("outer.nesterov", outer.nesterov ? 1 : 0);
+  }
   add_rate(settings, "", objective.rate);
   for (const Objective::Parameter& parameter : objective.parameters) {
-    if (graph.stored[parameter.stored.index].frozen) continue;
     const std::string whose = path_of(graph, parameter.stored) + ":";
+    if (graph.stored[parameter.stored.index].frozen) {
+      settings.emplace_back(whose + "frozen", 1);
+      continue;
+    }
     for (const auto& [key, value] : parameter.values)
       if (objective.values.at(key) != value) settings.emplace_back(whose + key, value);
     if (parameter.rate) add_rate(settings, whose, *parameter.rate);

@@ -5,10 +5,12 @@
 #include <vector>
 
 #include "codegen/graph/graph.h"
+#include "codegen/optimizer/outer_step.h"
 
 namespace mesh {
 
-/// As meshrt::ProgramInfo has them; of a graph with an objective.
-std::vector<std::pair<std::string, double>> settings_of(const Graph&);
+/// As meshrt::ProgramInfo has them; of a graph with an objective. `sync`: how many steps replicas train apart before
+/// `outer` brings them together; 0: there are none.
+std::vector<std::pair<std::string, double>> settings_of(const Graph&, int64_t sync, const OuterStep& outer);
 
 }  // namespace mesh

@@ -95,7 +95,7 @@ def check_meshes(report, bench):
     report.true("an uninterrupted run has its 20 losses", sorted(whole) == list(range(1, 21)))
     with open(f"{bench.folder}/first/step-10/checkpoint.json") as file:
         kept = json.load(file)
-    of_spec = {"beta1": 0.9, "beta2": 0.99, "bias_correction": 1, "clip": 1, "epsilon": 1e-8, "weight_decay": 0.1,
+    of_spec = {"beta1": 0.9, "beta2": 0.99, "bias_correction": 1, "clip": 1, "epsilon": 1e-8, "weight_decay": 0.1, "frozen": 0,
                "lr.cosine.floor": 0, "lr.cosine.steps": 0, "lr.cosine.warmup": 100}
     of_spec |= {f"{norm}.{param}:weight_decay": 0 for norm in ("last", "layer.norm1", "layer.norm2") for param in ("gain", "bias")}
     report.true("the checkpoint names the optimizer and its settings", (kept["optimizer"], kept["settings"]) == ("adamw", of_spec), (kept.get("optimizer"), kept.get("settings")))

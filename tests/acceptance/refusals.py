@@ -57,10 +57,19 @@ def check_decoder(report, folder):
     learned = Model(folder, "learned", SPEC.replace("PLACE", LEARNED), [], shape)
     more = ("--tokens", 3)
     refused(report, "a prompt longer than the positions", plain, ("--prompt", PROMPT, *more),
-            f"prompt `{PROMPT}` has 13 positions, and with 3 more there are 16: the model has 8; shorten the prompt, give fewer `--tokens`, or compile it with `--set seq=16`",
+            f"prompt `{PROMPT}` has 13 positions, and with 3 more there are 16: the model has 8; shorten the prompt or compile it with `--set seq=16`",
             ("--prompt", PROMPT, *more, "--set", "seq=16"))
+    refused(report, "more tokens than positions", plain, ("--prompt", "the end", *more),
+            "prompt `the end` has 7 positions, and with 3 more there are 10: the model has 8; shorten the prompt, give fewer `--tokens`, or compile it with `--set seq=10`",
+            ("--prompt", "the end", "--tokens", 1))
+    refused(report, "more tokens than positions behind any prompt", plain, ("--prompt", "the", "--tokens", 8),
+            "prompt `the` has 3 positions, and with 8 more there are 11: the model has 8; give fewer `--tokens` or compile it with `--set seq=11`",
+            ("--prompt", "the", "--tokens", 5))
+    refused(report, "the first of two prompts is longer than learned positions", learned, ("--prompt", PROMPT, "--prompt", "the", "--tokens", 8),
+            f"--prompt 1: prompt `{PROMPT}` has 13 positions, and with 8 more there are 21: the model has 8; its parameters have `seq`, so shorten the prompt and give fewer `--tokens`",
+            ("--prompt", "the", "--prompt", "beg", "--tokens", 5))
     refused(report, "one of many lines", plain, ("--prompt", PROMPT * 9),
-            f"prompt `{(PROMPT * 9)[:40]}...` has 117 positions, and with 1 more there are 118: the model has 8; shorten the prompt, give fewer `--tokens`, or compile it with `--set seq=118`",
+            f"prompt `{(PROMPT * 9)[:40]}...` has 117 positions, and with 1 more there are 118: the model has 8; shorten the prompt or compile it with `--set seq=118`",
             ("--prompt", PROMPT * 9, "--set", "seq=118"))
     refused(report, "a prompt longer than learned positions", learned, ("--prompt", "the end", *more),
             "prompt `the end` has 7 positions, and with 3 more there are 10: the model has 8; its parameters have `seq`, so shorten the prompt or give fewer `--tokens`",
@@ -69,10 +78,12 @@ def check_decoder(report, folder):
         file.write("the\n\nend\n")
     refused(report, "an empty line of a file", plain, ("-f", f"{folder}/prompts.txt"),
             f"{folder}/prompts.txt:2: there is nothing to go on from: give at least one character, or in the run file `start`", ("-f", f"{folder}/prompts.txt", "data.token={file: none, start: 1}"))
+    refused(report, "an empty one of several prompts", plain, ("--prompt", "the", "--prompt", ""),
+            "--prompt 2: there is nothing to go on from: give at least one character, or in the run file `start`", ("--prompt", "the", "--prompt", "a"))
     with open(f"{folder}/long.txt", "w", encoding="utf-8") as file:
         file.write(f"the\n{PROMPT}\n")
     refused(report, "a long line of a file", plain, ("-f", f"{folder}/long.txt", *more),
-            f"{folder}/long.txt:2: prompt `{PROMPT}` has 13 positions, and with 3 more there are 16: the model has 8; shorten the prompt, give fewer `--tokens`, or compile it with `--set seq=16`",
+            f"{folder}/long.txt:2: prompt `{PROMPT}` has 13 positions, and with 3 more there are 16: the model has 8; shorten the prompt or compile it with `--set seq=16`",
             ("-f", f"{folder}/long.txt", *more, "--set", "seq=16"))
     refused(report, "bytes beyond the vocabulary", plain, ("--prompt", "na\u00efve"),
             "prompt `na\u00efve`: the model has no element 195, its vocabulary has 128: it reads bytes below that", ("--prompt", "naive"))
@@ -113,6 +124,9 @@ def check_encoder(report, folder):
                       "data: { src: { file: none, pad: 0 }, tgt: { file: none, start: 1 } }\n")
     refused(report, "more than the encoder reads", model, ("--prompt", "the beginning", "--begin", "a"),
             "prompt `the beginning` has 13 positions: `src` has 6; shorten it, or compile the program with `--set source=13`", ("--prompt", "the beginning", "--begin", "a", "--set", "source=13"))
+    refused(report, "a longer beginning than there are positions", model, ("--prompt", "the", "--begin", "beginning", "--tokens", 1),
+            "what the text begins with has 10 positions, and with 1 more there are 11: the model has 8; shorten `--begin` or compile it with `--set target=11`",
+            ("--prompt", "the", "--begin", "beginn", "--tokens", 1))
 
 
 def check_without(report, folder):

@@ -249,6 +249,36 @@ def check_places(report, folder, random):
     report.true("the same on one rank", "are equal" in execute(meshc(), "verify", f"{folder}/places.mesh", "-A", "changes_numbers", "-A", "batch_coupled").stdout)
 
 
+DRAWN = """dim batch = 8, seq = 3, token = batch * seq
+model Drawn {
+  input x : real[batch, seq]
+  param w : real[seq] = ones
+  flat = dropout((x * w)[batch * seq as token], rate: 0.5)
+  loss = mean[token]((flat - random_normal[token]()) ^ 2)
+  minimize loss with sgd(lr: 0.1)
+}
+mesh line { data: 2 }
+layout apart on line { batch -> data { sync: 3 } }
+layout parts on line { batch -> data { accumulate: 2 } }
+layout plain on line { batch -> data }
+"""
+
+
+def check_drawn(report, folder, random):
+    """What is drawn along samples that are merged with others is drawn for them by their places in the batch of all, however it is cut."""
+    with open(f"{folder}/drawn.mesh", "w") as file:
+        file.write(DRAWN)
+    np.save(f"{folder}/drawn.npy", random.normal(size=(8, 3)))
+    losses = {}
+    for layout in ("apart", "parts", "plain"):
+        execute(meshc(), "run", f"{folder}/drawn.mesh", "--layout", layout, "--precision", "f64", "-A", "changes_numbers", "-A", "oversubscribed",
+                f"data.x.file={folder}/drawn.npy", "train.steps=1", "log.every=1", f"log.jsonl={folder}/drawn-{layout}.jsonl")
+        losses[layout] = next(line["loss"] for line in json_lines(f"{folder}/drawn-{layout}.jsonl") if "loss" in line)
+    for layout in ("apart", "parts"):
+        apart = abs(losses[layout] / losses["plain"] - 1)
+        report.check(f"draws along merged samples, {layout}", f"{apart:.1e}", BOUND, apart <= BOUND)
+
+
 def run(small):
     report = Report()
     random = np.random.default_rng(SEED)
@@ -270,5 +300,6 @@ def run(small):
 
             report.attempt(f"{case} {trained} on {mesh}".replace("  ", " "), action)
         report.attempt("places", lambda: check_places(report, folder, random))
+        report.attempt("drawn", lambda: check_drawn(report, folder, random))
         report.attempt("scaled", lambda: scaled_replicas.check(report, folder, random, small))
     return report

@@ -106,6 +106,19 @@ TEST_F(ResumeTest, AnotherLearningRateIsTold) {
       << other.out << other.failure;
 }
 
+TEST_F(ResumeTest, AnotherPrecisionIsTold) {
+  run(1, 1, "c", "train.steps=2");
+  const auto told = [&](const char* was) {
+    auto manifest = nlohmann::ordered_json::parse(folder_.read("c/step-2/checkpoint.json"));
+    manifest["precision"] = was;
+    folder_.write("c/step-2/checkpoint.json", manifest.dump());
+    fs::remove_all(folder_.path("c/step-3"));
+    return run(1, 1, "c", "train.steps=3").out;
+  };
+  EXPECT_NE(told("mixed").find("the precision is f64 and was mixed\n"), std::string::npos);
+  EXPECT_EQ(told("f64").find("precision"), std::string::npos);
+}
+
 /// What a run tells of its optimizer that goes on from `c/step-2`.
 class OptimizerTold : public ResumeTest {
  protected:
@@ -177,6 +190,29 @@ TEST_F(OptimizerTold, SettingsThatParametersHaveOfTheirOwnAreTold) {
   now = before;
   for (const char* path : {"d", "e", "f", "g", "h"}) now[std::string(path) + ":momentum"] = 0;
   EXPECT_EQ(told("sgd", now), "the optimizer's momentum of d, e, f and 2 more is 0 and was 0.9\n");
+}
+
+TEST_F(OptimizerTold, WhatIsTrainedIsTold) {
+  optimizer_ = "sgd";
+  settings_ = {{"frozen", 0}, {"lr.constant.warmup", 0}, {"a:frozen", 1}, {"b:weight_decay", 0}, {"weight_decay", 0.1}};
+  run(1, 1, "c", "train.steps=2");
+  EXPECT_EQ(
+      told("sgd", {{"frozen", 0}, {"lr.constant.warmup", 0}, {"b:frozen", 1}, {"c:frozen", 1}, {"weight_decay", 0.1}}),
+      "the optimizer trains a and did not\nthe optimizer no longer trains b, c\n");
+  // A checkpoint that does not know what was frozen.
+  auto manifest = nlohmann::ordered_json::parse(folder_.read("c/step-2/checkpoint.json"));
+  ASSERT_EQ(manifest["settings"].erase("frozen") + manifest["settings"].erase("a:frozen"), 2U);
+  folder_.write("c/step-2/checkpoint.json", manifest.dump());
+  EXPECT_EQ(told("sgd", {{"frozen", 0}, {"lr.constant.warmup", 0}, {"b:frozen", 1}, {"weight_decay", 0.1}}), "");
+}
+
+TEST_F(OptimizerTold, HowReplicasTrainApartIsTold) {
+  optimizer_ = "sgd";
+  settings_ = {{"lr.constant.warmup", 0}, {"sync", 500}, {"outer.lr", 0.7}, {"outer.nesterov", 1}};
+  run(1, 1, "c", "train.steps=2");
+  EXPECT_EQ(told("sgd", {{"lr.constant.warmup", 0}, {"sync", 100}, {"outer.lr", 0.7}, {"outer.nesterov", 0}}),
+            "the optimizer's outer.nesterov is 0 and was 1\nthe optimizer's sync is 100 and was 500\n");
+  EXPECT_EQ(told("sgd", {{"lr.constant.warmup", 0}}), "");
 }
 
 // A checkpoint that has no settings of rates knows none of parameters either.

@@ -360,7 +360,7 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
        "  |                             ^ `validation: { every: 250 }` makes them"},
       {"validation: { every: 5 }\ncheckpoint: { best: {metric: loss} }",
        "`checkpoint` does not say where\n  --> run.yaml:2:21\n2 | checkpoint: { best: {metric: loss} }\n"
-       "  |                     ^ `dir: out/ckpt`"},
+       "  |                     ^ `dir: out/ckpt`, on the command line `checkpoint.dir=out/ckpt`"},
       {"- a",
        "a run file must be a map of keys and values, not a list\n  --> run.yaml:1:1\n1 | - a\n  | ^ keys: data, "
        "validation, train, checkpoint, "
@@ -452,7 +452,7 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
        "  |                      ^^^^ the whole file, or so many batches of it"},
       {"checkpoint: { every: 5 }",
        "`checkpoint` does not say where\n  --> run.yaml:1:22\n1 | checkpoint: { every: 5 }\n"
-       "  |                      ^ `dir: out/ckpt`"},
+       "  |                      ^ `dir: out/ckpt`, on the command line `checkpoint.dir=out/ckpt`"},
       {"checkpoint: { dir: a, resume: nowhere }",
        "`checkpoint.resume`: there is no file or folder `nowhere`\n  --> run.yaml:1:31\n"
        "1 | checkpoint: { dir: a, resume: nowhere }\n"

@@ -74,10 +74,10 @@ TYPED_TEST(Math, Elementary) {
   CHECK(tanh, -1, 1);
   CHECK(erf, -7, 7);
   CHECK(erf, -1.5, 1.5);
-  CHECK(sin, f32 ? -0x1p20 : -0x1p30, f32 ? 0x1p20 : 0x1p30);
+  CHECK(sin, -0x1p40, 0x1p40);
   CHECK(sin, -1e5, 1e5);
   CHECK(sin, -4, 4);
-  CHECK(cos, f32 ? -0x1p20 : -0x1p30, f32 ? 0x1p20 : 0x1p30);
+  CHECK(cos, -0x1p40, 0x1p40);
   CHECK(cos, -1e5, 1e5);
   CHECK(cos, -4, 4);
   CHECK(expm1, f32 ? -87 : -700, f32 ? 88.72 : 709.78);
@@ -202,9 +202,9 @@ TYPED_TEST(Math, Ends) {
   check(
       "log1p", [](T x) { return meshrt::log1p(x); }, [](T x) { return std::log1p(x); }, false);
   check(
-      "sin", [](T x) { return meshrt::sin(x); }, [](T x) { return std::abs(x) < 1e6 ? std::sin(x) : T(NAN); }, true);
+      "sin", [](T x) { return meshrt::sin(x); }, [](T x) { return std::abs(x) < 0x1p40 ? std::sin(x) : T(NAN); }, true);
   check(
-      "cos", [](T x) { return meshrt::cos(x); }, [](T x) { return std::abs(x) < 1e6 ? std::cos(x) : T(NAN); }, true);
+      "cos", [](T x) { return meshrt::cos(x); }, [](T x) { return std::abs(x) < 0x1p40 ? std::cos(x) : T(NAN); }, true);
   check(
       "sigmoid", [](T x) { return meshrt::sigmoid(x); }, [](T x) { return 1 / (1 + std::exp(-x)); }, true);
   EXPECT_LE(units<T>(meshrt::log(smallest), std::log(Exact(smallest))), 1);

@@ -24,6 +24,7 @@ const std::vector<Misbehaviour>& misbehaviours() {
       {"barrier", {"barrier", "all_reduce of 'loss'"}},
       {"ends", {"has ended without"}},
       {"started", {"diverge at call 4", "all_to_all of 'loss'", "all_reduce of 'loss' (5000 x f32, sum)"}},
+      {"circle", {"diverge", "all_reduce of 'pair' (1 x f32, sum) at site 6", "barrier of 'end' at site 5"}, true},
       {"some coordinates", {"of the group of ranks 0", "'half' (2 x f32, sum)", "'half' (1 x f32, sum)"}},
       {"channel count",
        {"diverge at call 1 in slot 0 of channel 0 from rank 0 to rank 1", "send of 'sent' (10 x f32)",
@@ -79,6 +80,12 @@ int misbehave(Rank& rank, const std::string& name) {
     if (rank.rank() != 0 && !odd) return 0;
     const Group& half = rank.group(std::vector<Axis>{{ranks, 1}}, std::vector<int>{0, ranks - 1});
     all_reduce(rank, half, {6, "half"}, data.data(), odd ? 1 : 2, Type::f32, Reduce::sum);
+  } else if (name == "circle") {  // rank 1 leaves out what is last before the barrier of all
+    const auto pair = [&]() -> const Group& {
+      return rank.group(std::vector<Axis>{{ranks, 1}}, std::vector<int>{0, 1});
+    };
+    if (rank.rank() == 0) all_reduce(rank, pair(), {6, "pair"}, data.data(), 1, Type::f32, Reduce::sum);
+    barrier(rank, group, {5, "end"});
   } else if (name == "channel count" || name == "channel ends") {
     if (rank.rank() > 1) return 0;
     const Channel channel = rank.channel(0, 1);

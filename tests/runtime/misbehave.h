@@ -11,6 +11,7 @@ namespace meshrt::test {
 struct Misbehaviour {
   std::string name;
   std::vector<std::string> message;
+  bool in_shared_memory = false;  ///< noticed there alone
 };
 const std::vector<Misbehaviour>& misbehaviours();
 

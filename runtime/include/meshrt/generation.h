@@ -59,7 +59,7 @@ void ask_for_prompt(GenerateRequest&);
 
 struct Prompt {
   std::string text;
-  std::string place = {};  ///< in a file, for messages: "prompts.txt:3"
+  std::string place = {};  ///< for messages: "prompts.txt:3", of several options "--prompt 2"
 };
 /// With the lines of its file. Throws Failure: usage (nothing to go on from, options that exclude each other),
 /// environment (the file cannot be read).

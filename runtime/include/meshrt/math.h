@@ -340,16 +340,17 @@ MESHRT_INLINE T erf(T x) {
 
 namespace detail {
 
-// x = quarter pi/2 + r with |r| <= pi/4; gives sin of r + turns pi/2.
+// x = quarter pi/2 + r with |r| <= pi/4; gives sin of r + turns pi/2. The quarters of a float are counted in double,
+// too: from 2^20 on float is too short for their product with pi/2.
 template <class T>
 MESHRT_INLINE T sine_of_quarters(T x, int turns) {
-  const T rounded = fma(x, T(0x1.45f306dc9c883p-1), Form<T>::shifter), n = rounded - Form<T>::shifter;
-  const Bits<T> quarter = bits(rounded) + Bits<T>(turns);
+  constexpr double shifter = Form<double>::shifter;
+  const double rounded = fma(static_cast<double>(x), 0x1.45f306dc9c883p-1, shifter), n = rounded - shifter;
+  const Bits<T> quarter = static_cast<Bits<T>>(bits(rounded)) + Bits<T>(turns);
+  const double near = fma(n, -0x1.1a62633145c07p-54, fma(n, -0x1.921fb54442d18p0, static_cast<double>(x)));
   T r, s, c;
   if constexpr (single<T>) {
-    r = fma(n, -0x1.921fb6p0f, x);
-    r = fma(n, 0x1.777a5cp-25f, r);
-    r = fma(n, 0x1.ee59dap-50f, r);
+    r = static_cast<float>(near);
     const float w = r * r;
     s = fma(
         r * w,
@@ -360,9 +361,7 @@ MESHRT_INLINE T sine_of_quarters(T x, int turns) {
         polynomial(w, 0.0416666679084301f, -0.0013888883404433727f, 2.479951217537746e-05f, -2.720954626056482e-07f),
         fma(w, -0.5f, 1.0f));
   } else {
-    r = fma(n, -0x1.921fb54442d18p0, x);
-    r = fma(n, -0x1.1a62633145c07p-54, r);
-    r = fma(n, 0x1.f1976b7ed8fbcp-110, r);
+    r = fma(n, 0x1.f1976b7ed8fbcp-110, near);
     const double w = r * r;
     s = fma(r * w,
             polynomial(w, -0.16666666666666632, 0.008333333333322314, -0.00019841269829725164, 2.7557313662051795e-06,
@@ -375,12 +374,12 @@ MESHRT_INLINE T sine_of_quarters(T x, int turns) {
   }
   const Bits<T> odd = Bits<T>(0) - (quarter & 1), flip = (quarter & 2) << (sizeof(T) * 8 - 2);
   const T y = number<T>(((bits(c) & odd) | (bits(s) & ~odd)) ^ flip);
-  return select(abs(x) < T(single<T> ? 0x1p20 : 0x1p30), y, std::numeric_limits<T>::quiet_NaN());
+  return select(abs(x) < T(0x1p40), y, std::numeric_limits<T>::quiet_NaN());
 }
 
 }  // namespace detail
 
-/// Sine. Good for |x| < 2^20 in f32, 2^30 in f64; NaN from there on.
+/// Sine. Good for |x| < 2^40; NaN from there on: the next float is thousands of turns away.
 template <class T>
 MESHRT_INLINE T sin(T x) {
   return detail::sine_of_quarters(x, 0);

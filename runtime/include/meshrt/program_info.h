@@ -55,7 +55,9 @@ struct ProgramInfo {
   double rate = 0;        ///< learning rate (or a schedule's peak) written in the spec
   std::string optimizer;  ///< its name; empty without `minimize`
   /// Of the optimizer, with `clip` where it clips; truths as 0 and 1. "lr.cosine.warmup" is one of its rate, but for
-  /// what `rate` is; "layer.w:weight_decay", "layer.w:lr.constant.rate" one that a parameter has of its own.
+  /// what `rate` is; "layer.w:weight_decay", "layer.w:lr.constant.rate" one that a parameter has of its own,
+  /// "layer.w:frozen" that it stays as it is (1; "frozen", of all, is 0). Where replicas train apart, "sync" and
+  /// "outer.momentum".
   std::vector<std::pair<std::string, double>> settings;
   struct Watched {
     std::string name;     ///< "layer.attn.wq", "grad(layer.attn.wq)", "grad_norm"

@@ -43,6 +43,8 @@ std::vector<std::string> changes_since(const Manifest& before, const ProgramInfo
   if (comparable && before.spec_hash != info.spec_hash)
     changes.push_back(fmt::format("the spec, a size or `log.watch` has changed since: the hash is {} and was {}",
                                   info.spec_hash, before.spec_hash));
+  if (before.precision != info.precision)
+    changes.push_back(fmt::format("the precision is {} and was {}", info.precision, before.precision));
   if (const std::string data = data_text(run); !before.data.empty() && before.data != data)
     changes.push_back(fmt::format("data is `{}` and was `{}`: it is read on after {} samples", data, before.data,
                                   before.moment.position));

@@ -1,5 +1,6 @@
 // What a trained model writes.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -26,6 +27,24 @@ struct Written {
   std::vector<Beam> beams = {};
 };
 
+/// Of what is longer, with one position more or as many as are asked for, than the model has positions.
+Failure too_long(const Prompt& prompt, int64_t length, int64_t more, const DecoderShape& shape) {
+  const bool of_prompt = shape.given.empty();
+  std::string what = of_prompt ? fmt::format("prompt `{}`", abbreviated(prompt.text)) : "what the text begins with";
+  if (!prompt.place.empty()) what = prompt.place + ": " + what;
+  const std::string shorten = of_prompt ? "shorten the prompt" : "shorten `--begin`", fewer = "give fewer `--tokens`";
+  std::vector<std::string> ways;
+  if (length > 1 && more < shape.positions) ways.push_back(shorten);
+  if (length < shape.positions) ways.push_back(fewer);
+  if (ways.empty()) ways.push_back(fmt::format("{} and {}", shorten, fewer));
+  if (!shape.learned) ways.push_back(fmt::format("compile it with `--set {}={}`", shape.along, length + more));
+  if (ways.size() > 1) ways.back().insert(0, "or ");
+  return {Cause::data, fmt::format("{} has {} position{}, and with {} more there are {}: the model has {}; {}{}", what,
+                                   length, length == 1 ? "" : "s", more, length + more, shape.positions,
+                                   shape.learned ? fmt::format("its parameters have `{}`, so ", shape.along) : "",
+                                   fmt::join(ways, ways.size() > 2 ? ", " : " "))};
+}
+
 std::vector<Sequence> sequences_of(const Prompts& prompts, const DecoderShape& shape, const Vocabulary& vocabulary,
                                    const GenerateRequest& request) {
   const std::vector<int32_t> begin = request.begin.empty() ? std::vector<int32_t>{} : vocabulary.pieces(request.begin);
@@ -36,17 +55,8 @@ std::vector<Sequence> sequences_of(const Prompts& prompts, const DecoderShape& s
     one.prompt = one.tokens.size();
     one.tokens.insert(one.tokens.end(), begin.begin(), begin.end());
     one.forced = one.tokens.size();
-    const int64_t more = std::max<int64_t>(1, request.tokens), longest = static_cast<int64_t>(one.forced) + more;
-    if (longest > shape.positions)
-      throw Failure(
-          Cause::data,
-          fmt::format(
-              "{}{}prompt `{}` has {} positions, and with {} more there are {}: the model has {}; {}", place,
-              place.empty() ? "" : ": ", abbreviated(prompt), one.forced, more, longest, shape.positions,
-              shape.learned
-                  ? fmt::format("its parameters have `{}`, so shorten the prompt or give fewer `--tokens`", shape.along)
-                  : fmt::format("shorten the prompt, give fewer `--tokens`, or compile it with `--set {}={}`",
-                                shape.along, longest)));
+    const int64_t more = std::max<int64_t>(1, request.tokens), length = static_cast<int64_t>(one.forced);
+    if (length + more > shape.positions) throw too_long({prompt, place}, length, more, shape);
     sequences.push_back(std::move(one));
   }
   return sequences;

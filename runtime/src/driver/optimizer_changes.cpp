@@ -44,6 +44,17 @@ std::string value_text(const Settings& settings, const std::string& key) {
   return found == settings.end() ? "none" : fmt::format("{}", found->second);
 }
 
+constexpr const char* frozen = "frozen";
+
+/// Whether both tell so much of a setting that it can be compared: older checkpoints know nothing of what is frozen and
+/// of replicas, and a parameter that is frozen has no others of its own.
+bool comparable(const Settings& before, const Settings& now, const Setting& one) {
+  if (one.name == frozen) return before.contains(frozen);
+  if (one.name == "sync" || one.name.starts_with("outer.")) return before.contains(one.name) && now.contains(one.name);
+  const std::string key = one.path + ":" + frozen;
+  return one.path.empty() || !(before.contains(key) || now.contains(key));
+}
+
 /// What has changed, and of which parameters alone.
 using Changes = std::map<std::vector<std::string>, std::vector<std::string>>;
 
@@ -60,12 +71,13 @@ void add_changed_schedules(const Settings& before, const Settings& now, const st
 
 std::string line_of(const std::vector<std::string>& change, const std::vector<std::string>& paths) {
   constexpr size_t most = 3;
-  std::string of;
-  if (!paths.front().empty()) {
-    const auto end = paths.begin() + static_cast<std::ptrdiff_t>(std::min(most, paths.size()));
-    of = fmt::format(" of {}", fmt::join(paths.begin(), end, ", "));
-    if (paths.size() > most) of += fmt::format(" and {} more", paths.size() - most);
-  }
+  const auto end = paths.begin() + static_cast<std::ptrdiff_t>(std::min(most, paths.size()));
+  std::string names = fmt::format("{}", fmt::join(paths.begin(), end, ", "));
+  if (paths.size() > most) names += fmt::format(" and {} more", paths.size() - most);
+  if (change[0] == frozen)
+    return change[1] == "1" ? fmt::format("the optimizer no longer trains {}", names)
+                            : fmt::format("the optimizer trains {} and did not", names);
+  const std::string of = names.empty() ? "" : " of " + names;
   return fmt::format("the optimizer's {}{} is {} and was {}", change[0], of, change[1], change[2]);
 }
 
@@ -84,6 +96,7 @@ std::vector<std::string> optimizer_changes(const GivenOptimizer& before, const G
   for (const auto& [key, value] : all) {
     const Setting one = parts_of(key);
     if ((one.of_rate() || !one.path.empty()) && !knows_rates) continue;
+    if (!comparable(before.settings, now.settings, one)) continue;
     if (one.of_rate()) with_rate.insert(one.path);
     const auto has = [&](const Settings& settings) { return value_text(settings, key) != "none"; };
     const std::string is = value_text(now.settings, key), was = value_text(before.settings, key);

@@ -303,7 +303,9 @@ class RunFileReader {
                   checkpoint.best);
     if (checkpoint.folder.given()) return;
     for (const Mark& mark : {checkpoint.every.mark, checkpoint.keep.mark, checkpoint.best.mark})
-      if (mark.text >= 0) errors_.add(mark, "`checkpoint` does not say where", "`dir: out/ckpt`");
+      if (mark.text >= 0)
+        errors_.add(mark, "`checkpoint` does not say where",
+                    "`dir: out/ckpt`, on the command line `checkpoint.dir=out/ckpt`");
   }
 
   void read_log(const YamlNode* node) {

@@ -130,7 +130,8 @@ std::vector<Prompt> prompts_of(const GenerateRequest& request) {
   if (request.beams == 0 && given("--length-penalty")) refuse("--length-penalty compares beams: give `--beams B`");
   if (std::ranges::count(request.stops, "") > 0) refuse("--stop takes a text: every text ends with an empty one");
   std::vector<Prompt> prompts;
-  for (const std::string& text : request.prompts) prompts.push_back({text});
+  for (const std::string& text : request.prompts)
+    prompts.push_back({text, request.prompts.size() == 1 ? "" : fmt::format("--prompt {}", prompts.size() + 1)});
   size_t number = 0;
   for (std::string& line : file_lines(request))
     prompts.push_back({std::move(line), fmt::format("{}:{}", request.file, ++number)});

@@ -39,6 +39,7 @@ struct GroupLines {
   Slot slot[slots];
   alignas(64) std::atomic<uint64_t> phase;  ///< steps of a call that all members take together
   alignas(64) std::atomic<uint64_t> taken;  ///< steps that the receiver of a permute has taken
+  alignas(64) std::atomic<uint32_t> begun;  ///< the last call that the member has begun, announced or not
   alignas(64) std::byte small[slots][small_payload];
   alignas(4096) std::byte bounce[4][bounce_bytes];
 };
@@ -47,6 +48,10 @@ struct RankArea {
   alignas(64) std::atomic<uint32_t> arrived;  ///< rounds of the job-wide barrier
   std::atomic<uint32_t> finished;             ///< 1: the rank has left the job in order
   std::atomic<uint64_t> arena_bytes;          ///< asked for, plus 1
+  std::atomic<uint64_t> awaited_group;        ///< what it waits for since some milliseconds, see circle.h: a call of
+                                              ///< the group with this key,
+  std::atomic<uint32_t> awaited_call;         ///< by its number,
+  std::atomic<int32_t> awaited_rank;          ///< that this rank, plus 1, has not begun
   std::atomic<uint64_t> keys[most_groups];    ///< Group::key of each of `groups`; 0: not taken yet
   alignas(4096) GroupLines groups[most_groups];
 };

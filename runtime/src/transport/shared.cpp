@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "meshrt/failure.h"
+#include "transport/circle.h"
 #include "transport/shared_call.h"
 
 namespace meshrt {
@@ -121,8 +122,19 @@ SharedTransport::Lines& SharedTransport::take_lines(const Group& group) {
   return *lines;
 }
 
+void SharedTransport::look_for_circle(int awaited, const Group& group, uint32_t sequence) {
+  if (group.id >= most_groups) return;  // a level of a group (hosts.h), whose calls begin by themselves
+  tell_awaited(*memory_, rank_, awaited, group.key, sequence);
+  const std::vector<int> circle = circle_of(*memory_, rank_);
+  const auto now = std::chrono::steady_clock::now();
+  if (circle.empty() || rank_ != std::ranges::min(circle)) in_circle_ = {};  // one of them tells it
+  else if (in_circle_ == std::chrono::steady_clock::time_point{}) in_circle_ = now;
+  else if (now - in_circle_ > std::chrono::seconds(1)) throw Failure(Cause::mismatch, circle_message(*memory_, circle));
+}
+
 Task SharedTransport::task_of(const Group& group, const Call& call, HeadOfQueue& head) {
   const SharedCall shared(*this, group, call);
+  shared.begin();
   if (is_small(call)) return shared_small(shared, call, head);
   switch (call.kind) {
     case Kind::all_reduce: return shared_all_reduce(shared, call, head);
@@ -139,7 +151,9 @@ Task SharedTransport::task_of(const Group& group, const Call& call, HeadOfQueue&
 
 bool SharedTransport::run_at_once(const Group& group, const Call& call) {
   if (!is_small(call)) return false;
-  run_small(SharedCall(*this, group, call), call);
+  const SharedCall shared(*this, group, call);
+  shared.begin();
+  run_small(shared, call);
   return true;
 }
 

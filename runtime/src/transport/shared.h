@@ -1,5 +1,6 @@
 // shared.h: the transport of ranks that share memory. Threads and processes differ only in where the memory comes from.
 #pragma once
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -71,6 +72,9 @@ class SharedTransport : public Transport {
   using Lines = std::vector<GroupLines*>;
 
   void job_barrier();
+  /// Another rank has been awaited for some milliseconds, for a call of a group that the program names. Throws Failure
+  /// (Cause::mismatch) when it waits for this one, by itself or through others, and none of them can go on.
+  void look_for_circle(int awaited, const Group& group, uint32_t sequence);
   Lines& lines_of(const Group& group) {
     const auto place = static_cast<size_t>(group.id);
     return place < lines_.size() && lines_[place] ? *lines_[place] : take_lines(group);
@@ -84,7 +88,8 @@ class SharedTransport : public Transport {
   std::byte* arena_ = nullptr;
   size_t arena_bytes_ = 0, stride_ = 0;
   uint32_t barriers_ = 0;
-  std::vector<std::unique_ptr<Lines>> lines_;  // by Group::id
+  std::chrono::steady_clock::time_point in_circle_;  // since when; zero: it is in none
+  std::vector<std::unique_ptr<Lines>> lines_;        // by Group::id
 };
 
 }  // namespace meshrt

@@ -69,9 +69,10 @@ bool SharedCall::all_in_place() const {
   return true;
 }
 
-void SharedCall::look(int member) const {
+void SharedCall::look(int member, uint32_t sequence) const {
   transport_.meanwhile_();
   const int rank = group_.members[member];
+  transport_.look_for_circle(rank, group_, sequence);
   if (memory_.area(rank).finished.load(std::memory_order_acquire) == 0) return;
   if (has_announced(member, call_.sequence)) return;  // it took part before it left
   throw Failure(Cause::mismatch, ended_message(group_, call_, member));

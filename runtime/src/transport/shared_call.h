@@ -31,14 +31,13 @@ class SharedCall {
         if (member_ != call_.me() && !static_cast<Which*>(this)->reached_by(member_)) return false;
       return true;
     }
-    void look() final { call_.look(member_); }
+    void look() override { call_.look(member_, call_.call_.sequence); }
     std::string late() final { return call_.late_message(member_); }
 
    protected:
     Others(const SharedCall& call, int first, int last) : call_(call), member_(first), last_(last) {}
     const SharedCall& call_;
 
-   private:
     int member_, last_;
   };
   /// They have announced this call. Throws Failure (Cause::mismatch) when one has announced another.
@@ -53,12 +52,14 @@ class SharedCall {
   /// They have announced the call before it that used this member's slot last, so the slot can be written.
   struct SlotFree final : Others<SlotFree> {
     explicit SlotFree(const SharedCall& call) : Others(call, 0, call.size()) {}
+    void look() final { call_.look(member_, before_this()); }
     bool reached_by(int member) const {
       // A member that has announced call s - max_pending has finished every call before s - 2 max_pending + 1, so it no
       // longer reads the slot that s reuses.
       static_assert(slots >= 2 * Transport::max_pending);
-      return call_.has_announced(member, call_.call_.sequence - Transport::max_pending);
+      return call_.has_announced(member, before_this());
     }
+    uint32_t before_this() const { return call_.call_.sequence - Transport::max_pending; }
   };
   /// A counter of theirs has come to `step` (from 1) of this call, which they have announced.
   struct Stepped final : Others<Stepped> {
@@ -71,6 +72,8 @@ class SharedCall {
     uint32_t step;
   };
 
+  /// Tells that this member has begun the call.
+  void begin() const { lines(me()).begun.store(call_.sequence, std::memory_order_release); }
   SlotFree slot_free() const { return SlotFree(*this); }
   /// Writes this member's slot, which is free.
   void announce() const;
@@ -122,7 +125,8 @@ class SharedCall {
     if (FingerprintWords(theirs.print) != FingerprintWords::of_call(call_.announced.print, call_.sequence))
       check_match(group_, call_, slot(me(), call_.sequence).print, member, theirs.print, theirs.value);
   }
-  void look(int member) const;
+  /// At a member that has not come so far: it has not announced call `sequence`, or not taken a step of it.
+  void look(int member, uint32_t sequence) const;
   std::string late_message(int member) const;
 
   SharedTransport& transport_;
