@@ -7,7 +7,6 @@
 #include "codegen/program/extent.h"
 #include "codegen/program/fuse.h"
 #include "codegen/program/memory_uses.h"
-#include "codegen/program/single_map.h"
 #include "codegen/program/walk.h"
 
 namespace mesh {
@@ -33,8 +32,7 @@ class SumsInPlace {
   bool adds_alone(const ProductStep& p) const {
     const ProductStep::Epilogue& e = p.epilogue;
     if (!e.plus || e.activation || e.slope || e.times || e.rounded || p.column_sum || p.accumulate) return false;
-    return is_whole(*e.plus) && is_whole(p.c) && same_dims(program_, *e.plus, p.c) &&
-           program_.buffer(e.plus->buffer).type == program_.buffer(p.c.buffer).type;
+    return is_whole(*e.plus) && is_whole(p.c);  // which lie alike, and are of one type
   }
 
   bool is_whole(const Access& access) const {
@@ -55,8 +53,7 @@ class SumsInPlace {
   bool has_place(const Steps& steps, size_t i) const {
     const ProductStep& p = std::get<ProductStep>(steps[i].what);
     const size_t first = uses_.users(steps, *p.epilogue.plus).front();
-    return std::ranges::none_of(uses_.users(steps, p.c), [&](size_t user) { return first <= user && user < i; }) &&
-           root(p.a) != root(p.c) && root(p.b) != root(p.c);
+    return std::ranges::none_of(uses_.users(steps, p.c), [&](size_t user) { return first <= user && user < i; });
   }
 
   void add_to(Step& step) {
