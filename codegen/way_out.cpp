@@ -244,7 +244,7 @@ std::vector<Change> changes_for_memory(const CompileRequest& request, const Sour
   Writer writer(request, sources, compiled);
   writer.accumulate();
   for (const Node& node : graph.nodes)
-    if (const LoopOp* loop = std::get_if<LoopOp>(&node.op); loop && loop->dim != graph.micro_batches.time)
+    if (const LoopOp* loop = std::get_if<LoopOp>(&node.op); loop && loop->dim != graph.micro_batches.turns)
       writer.add(fmt::format("{} -> none {{ remat: \"layer\" }}", graph.dim(loop->dim).name));
   size_t looked_at = 0;
   for (const Buffer* buffer : largest_buffers(compiled.program)) {

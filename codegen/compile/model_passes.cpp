@@ -85,8 +85,9 @@ void differentiate_entry(Compilation& c) {
   if (c.entry.is_step() && c.precision.loss_scale) declare_loss_scale(graph, *c.precision.loss_scale);
   if (c.entry.over_batches() && (cut || replicas)) fold_counts(graph, Counts::in_loops);
   if (replicas && c.entry.is_step()) declare_replicas(graph, replicas->count, replicas->span);
-  else if (replicas) declare_evaluated_parts(graph, replicas->count, replicas->span);
-  if (cut) declare_micro_batches(graph, c.layout->accumulate, c.layout->accumulate_span);
+  else if (replicas) declare_evaluated_parts(graph, replicas->count, c.layout->accumulate, replicas->span);
+  if (cut && (!replicas || c.entry.is_step()))
+    declare_micro_batches(graph, c.layout->accumulate, c.layout->accumulate_span);
   graph.micro_batches.by_stages = cut && c.layout->pipeline;
   ComputedAgain again;
   if (c.entry.is_step()) again = group_turns(graph, c.layout->remat);
@@ -103,6 +104,7 @@ void complete_entry(Compilation& c) {
   if (apart) run_by_replicas(graph, c.sink);
   else run_by_micro_batches(graph, c.sink);
   if (c.sink.has_errors()) return;
+  if (!apart && graph.replicas.turns) nest_evaluated_parts(graph);
   if (c.entry.is_step() && is_narrow(c.precision.sums)) narrow_gradients(graph, c.precision.sums);
   if (c.entry.is_step()) {
     unscale_gradients(graph);

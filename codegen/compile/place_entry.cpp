@@ -41,7 +41,7 @@ void place_graph(Compilation& c) {
   const Graph& graph = c.entry.graph;
   const std::shared_ptr<GraphFacts> facts = c.facts ? c.facts : facts_of(graph, c.layout->mesh, c.machine);
   const auto placed = [&] {
-    Layout layout = for_groups(for_micro_batches(*c.layout, graph.micro_batches), graph);
+    Layout layout = for_groups(for_parts(*c.layout, graph), graph);
     if (c.entry.is_step()) layout.pipeline.owned = c.layout->pipeline.owned = owned_parameters(graph, layout);
     return place(facts, layout);
   };

@@ -12,14 +12,8 @@ namespace {
 
 class Groups {
  public:
-  Groups(Graph& graph, DimId turns, int64_t size) : graph_(graph), turns_(turns), size_(size) {
-    const Dim dim = graph.dim(turns);
-    GraphBuilder build(graph);
-    groups_ = build.dim(dim.name + ".group", dim.size / size, dim.span, fmt::format("{} / {}", dim.name, size));
-    within_ = build.dim(dim.name + ".within", size, dim.span);
-  }
-
-  DimId groups() const { return groups_; }
+  Groups(Graph& graph, DimId turns, DimId groups, DimId within)
+      : graph_(graph), turns_(turns), groups_(groups), within_(within) {}
 
   /// The node becomes the loop over groups; a new one in its body has the turns of a group.
   void make(NodeId id) {
@@ -58,7 +52,9 @@ class Groups {
 
   /// [turns, ..] as [groups, within, ..]
   void take(const LoopOp::Slice& slice, LoopOp& groups, LoopOp& within) {
-    const ValueId grouped = beside_outer(SplitOp{turns_, {groups_, within_}}, slice.stacked, 0);
+    const bool in_groups = graph_.type(slice.stacked).dims.front() == groups_;
+    const ValueId grouped =
+        in_groups ? slice.stacked : beside_outer(SplitOp{turns_, {groups_, within_}}, slice.stacked, 0);
     ValueType group = graph_.type(grouped);
     group.dims.erase(group.dims.begin());
     const ValueId turns = GraphBuilder(graph_).argument(std::move(group), groups.body, outer_);
@@ -92,7 +88,8 @@ class Groups {
     build.body = within.body;
     std::vector<NodeId>& nodes = graph_.body(within.body).nodes;
     const auto before = static_cast<std::ptrdiff_t>(nodes.size());
-    const ValueId turn = build.add(build.multiply(groups.index, static_cast<double>(size_)), within.index);
+    const ValueId turn =
+        build.add(build.multiply(groups.index, static_cast<double>(graph_.dim(within_).size)), within.index);
     std::rotate(nodes.begin(), nodes.begin() + before, nodes.end());
     const NodeId last = graph_.value(turn).producer;
     graph_.node(last).results = {index};
@@ -110,9 +107,7 @@ class Groups {
   }
 
   Graph& graph_;
-  const DimId turns_;
-  const int64_t size_;
-  DimId groups_, within_;
+  const DimId turns_, groups_, within_;
   NodeId outer_, inner_;  // of the loop that is made
   BodyId around_;
 };
@@ -134,12 +129,19 @@ ComputedAgain group_turns(Graph& graph, const ComputedAgain& again) {
     const std::vector<NodeId> loops = size > 1 ? loops_over(graph, dim) : std::vector<NodeId>();
     if (size == 1) grouped.loops[dim] = 1;
     if (loops.empty()) continue;
-    Groups groups(graph, dim, size);
-    for (const NodeId id : loops) groups.make(id);
-    grouped.loops[groups.groups()] = 1;
-    graph.grouped.push_back({dim, groups.groups(), size});
+    const Dim of = graph.dim(dim);
+    GraphBuilder build(graph);
+    const DimId groups = build.dim(of.name + ".group", of.size / size, of.span, fmt::format("{} / {}", of.name, size));
+    const DimId within = build.dim(of.name + ".within", size, of.span);
+    for (const NodeId id : loops) Groups(graph, dim, groups, within).make(id);
+    grouped.loops[groups] = 1;
+    graph.grouped.push_back({dim, groups, size});
   }
   return grouped;
+}
+
+void nest_turns(Graph& graph, DimId turns, DimId groups, DimId within) {
+  for (const NodeId id : loops_over(graph, turns)) Groups(graph, turns, groups, within).make(id);
 }
 
 }  // namespace mesh

@@ -9,4 +9,8 @@ namespace mesh {
 /// They are noted in Graph::grouped.
 ComputedAgain group_turns(Graph&, const ComputedAgain&);
 
+/// Makes every loop over `turns` one over `groups` with one over `within` in it. What a loop slices may be
+/// [groups, within, ...] already.
+void nest_turns(Graph&, DimId turns, DimId groups, DimId within);
+
 }  // namespace mesh

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "codegen/gradient/behind_loops.h"
-#include "codegen/gradient/micro_batch_dims.h"
+#include "codegen/gradient/sample_parts.h"
 #include "codegen/gradient/sample_sums.h"
 #include "codegen/gradient/sum_loops.h"
 #include "codegen/graph/clone.h"
@@ -25,7 +25,7 @@ namespace {
 constexpr const char* alone = "compute it in a `repeat` of its own, without samples";
 
 /// The attribute of a rule that says so.
-const char* cut_by(const MicroBatches& parts) {
+const char* cut_by(const SampleParts& parts) {
   return parts.by_replicas ? "sync" : parts.by_stages ? "microbatches" : "accumulate";
 }
 
@@ -34,7 +34,7 @@ const char* cut_by(const MicroBatches& parts) {
 /// for a sum.
 class ByMicroBatches {
  public:
-  ByMicroBatches(Graph& graph, const MicroBatches& parts, const SampleSums& sums, DiagnosticSink& sink)
+  ByMicroBatches(Graph& graph, const SampleParts& parts, const SampleSums& sums, DiagnosticSink& sink)
       : graph_(graph), parts_(parts), sums_(sums), loops_(graph, sums), sink_(sink) {}
 
   void run() {
@@ -52,7 +52,7 @@ class ByMicroBatches {
     answer_callers();
     collect_wanted();
     connect_loop(graph_.node(loop_));
-    name_micro_batches(graph_, parts_, whole_);
+    name_parts(graph_, parts_, whole_);
   }
 
  private:
@@ -113,7 +113,8 @@ class ByMicroBatches {
   }
 
   bool is_cut_input(ValueId value) const {
-    return std::holds_alternative<ReadOp>(graph_.node(graph_.value(value).producer).op) && has_samples(graph_, value);
+    return std::holds_alternative<ReadOp>(graph_.node(graph_.value(value).producer).op) &&
+           has_samples(graph_, graph_.type(value));
   }
 
   /// A node and all that is in it read what `view` gives.
@@ -147,7 +148,7 @@ class ByMicroBatches {
     graph_.nodes.push_back({LoopOp{}, {}, {}, graph_.root(), Part::forward, parts_.span, {}});
     GraphBuilder build(graph_);
     turns.body = build.new_body(turns.node);
-    turns.op.dim = parts_.time;
+    turns.op.dim = parts_.turns;
     turns.op.body = turns.body;
     return turns;
   }
@@ -261,7 +262,8 @@ class ByMicroBatches {
       for (ValueId result : results) {
         const SampleKind kind = sums_.adds_up(result);
         if (kind == SampleKind::whole) {
-          if (read_after.contains(result) && !has_samples(graph_, result)) left_[result] = leave(turns, result);
+          if (read_after.contains(result) && !has_samples(graph_, graph_.type(result)))
+            left_[result] = leave(turns, result);
         } else if (!loops_.early().contains(result)) {
           totals_[result] = add_up(turns, result, kind, part);
         }
@@ -286,12 +288,12 @@ class ByMicroBatches {
     LoopOp& loop = std::get<LoopOp>(graph_.node(loop_).op);
     GraphBuilder build(graph_);
     for_each_caller(graph_, [&](ValueId& wanted) {
-      if (!has_samples(graph_, wanted)) return;
+      if (!has_samples(graph_, graph_.type(wanted))) return;
       ValueType type = graph_.type(wanted);
       const std::vector<DimId> dims = type.dims;
       ValueId stacked = wanted;  // an input is whole already
       if (graph_.value(wanted).body != graph_.root()) {
-        type.dims.insert(type.dims.begin(), parts_.time);
+        type.dims.insert(type.dims.begin(), parts_.turns);
         stacked = build.argument_called(graph_.value(wanted), type, graph_.root(), loop_);
         loop.collects.push_back({wanted, stacked});
       }
@@ -300,7 +302,7 @@ class ByMicroBatches {
   }
 
   Graph& graph_;
-  const MicroBatches& parts_;
+  const SampleParts& parts_;
   const SampleSums& sums_;
   const SumLoops loops_;
   DiagnosticSink& sink_;
@@ -313,7 +315,7 @@ class ByMicroBatches {
 }  // namespace
 
 void declare_micro_batches(Graph& graph, int64_t count, Span span) {
-  declare_parts(graph, {graph.sample_dim, {}, {}, span}, count, count, {"time", "micro_"});
+  graph.micro_batches = declare_parts(graph, {graph.sample_dim, {}, {}, span}, count, count, {"time", "micro_"});
 }
 
 namespace {
@@ -329,11 +331,11 @@ void remove_unnamed(Graph& graph) {
 }  // namespace
 
 void run_by_micro_batches(Graph& graph, DiagnosticSink& sink) {
-  const MicroBatches parts = graph.micro_batches;
-  if (!parts.time || !samples_first(graph, sink)) return;
+  const SampleParts parts = graph.micro_batches;
+  if (!parts.turns || !samples_first(graph, parts, sink)) return;
   decompose(graph);
   std::vector<DimId> names{parts.samples};
-  for (const MicroBatches::Name& name : parts.names) names.push_back(name.samples);
+  for (const SampleParts::Name& name : parts.names) names.push_back(name.samples);
   std::optional<SampleSums> found(std::in_place, graph, names);
   if (found->coupled()) {
     remove_unnamed(graph);

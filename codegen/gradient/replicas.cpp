@@ -7,8 +7,9 @@
 #include <optional>
 #include <set>
 
-#include "codegen/gradient/micro_batch_dims.h"
+#include "codegen/gradient/group_turns.h"
 #include "codegen/gradient/micro_batches.h"
+#include "codegen/gradient/sample_parts.h"
 #include "codegen/graph/builder.h"
 #include "codegen/graph/rewrite.h"
 #include "codegen/graph/value_names.h"
@@ -21,7 +22,7 @@ namespace {
 
 class ReplicaLoop {
  public:
-  explicit ReplicaLoop(Graph& graph) : graph_(graph), parts_(graph.micro_batches) {}
+  explicit ReplicaLoop(Graph& graph) : graph_(graph), parts_(graph.replicas) {}
 
   void run() {
     own_parameters();
@@ -38,7 +39,7 @@ class ReplicaLoop {
     graph_.node(loop_).op = op_;
     connect_loop(graph_.node(loop_));
     count_own_samples();
-    name_micro_batches(graph_, parts_, gathered_);
+    name_parts(graph_, parts_, gathered_);
   }
 
  private:
@@ -48,7 +49,7 @@ class ReplicaLoop {
       const Stored shared = graph_.stored[parameter.stored.index];
       if (shared.frozen) continue;
       ValueType type = shared.type;
-      type.dims.insert(type.dims.begin(), parts_.time);
+      type.dims.insert(type.dims.begin(), parts_.turns);
       GraphBuilder build(graph_);
       build.span = shared.span;
       const StoredId own =
@@ -75,7 +76,7 @@ class ReplicaLoop {
       Stored& kept = graph_.stored[id.index];
       kept.path += meshrt::replica_suffix;
       kept.stacked = 1;
-      kept.type.dims = {parts_.time};
+      kept.type.dims = {parts_.turns};
       graph_.value(kept.value).name = kept.path;
       graph_.value(kept.value).type = kept.type;
     }
@@ -84,7 +85,7 @@ class ReplicaLoop {
   void begin_loop() {
     loop_ = NodeId{static_cast<uint32_t>(graph_.nodes.size())};
     graph_.nodes.push_back({LoopOp{}, {}, {}, graph_.root(), Part::forward, parts_.span, {}});
-    op_.dim = parts_.time;
+    op_.dim = parts_.turns;
     op_.body = GraphBuilder(graph_).new_body(loop_);
     for (const auto& [whole, stacked] : stacked_) {
       const Value turn = graph_.value(whole);
@@ -98,14 +99,14 @@ class ReplicaLoop {
     for (Node& node : graph_.nodes)
       if (auto* literal = std::get_if<LiteralOp>(&node.op))
         for (DimId& dim : literal->counts)
-          if (const DimId own = micro_name(parts_, dim)) dim = own;
+          if (const DimId own = name_in_part(parts_, dim)) dim = own;
   }
 
-  bool has_samples(ValueId value) const { return mesh::has_samples(graph_, value); }
+  bool has_samples(ValueId value) const { return mesh::has_samples(graph_, graph_.type(value)); }
 
   bool names_samples(Op op) const {
     bool found = false;
-    for_each_dim(op, [&](DimId& dim) { found = found || micro_name(parts_, dim); });
+    for_each_dim(op, [&](DimId& dim) { found = found || name_in_part(parts_, dim); });
     return found;
   }
 
@@ -153,7 +154,7 @@ class ReplicaLoop {
     const auto [known, fresh] = stacked_.try_emplace(value);
     if (!fresh) return known->second;
     ValueType type = graph_.type(value);
-    type.dims.insert(type.dims.begin(), parts_.time);
+    type.dims.insert(type.dims.begin(), parts_.turns);
     known->second = GraphBuilder(graph_).argument_called(graph_.value(value), type, graph_.root(), loop_);
     op_.collects.push_back({value, known->second});
     return known->second;
@@ -188,9 +189,9 @@ class ReplicaLoop {
     build.part = Part::update;
     build.span = graph_.node(graph_.value(value).producer).span;
     std::vector<DimId> dims = graph_.type(value).dims;
-    const std::vector<DimId> replicas{parts_.time};
+    const std::vector<DimId> replicas{parts_.turns};
     const ValueId copies = build.broadcast(value, replicas);
-    dims.insert(dims.begin(), parts_.time);
+    dims.insert(dims.begin(), parts_.turns);
     return build.in_order(copies, dims);
   }
 
@@ -200,15 +201,15 @@ class ReplicaLoop {
     build.span = metric.span;
     const Type type = graph_.type(metric.value).element;
     const ValueId all = build.cast(stacked(metric.value), type == Type::f64 ? Type::f64 : Type::f32);
-    const std::vector<DimId> replicas{parts_.time};
-    const ValueId mean =
-        build.multiply(build.reduce(Reduce::sum, all, replicas), 1 / static_cast<double>(graph_.dim(parts_.time).size));
+    const std::vector<DimId> replicas{parts_.turns};
+    const ValueId mean = build.multiply(build.reduce(Reduce::sum, all, replicas),
+                                        1 / static_cast<double>(graph_.dim(parts_.turns).size));
     graph_.value(mean).name = metric.name;
     return mean;
   }
 
   Graph& graph_;
-  const MicroBatches parts_;
+  const SampleParts parts_;
   NodeId loop_;
   LoopOp op_ = {};
   std::map<ValueId, ValueId> stacked_;  // of what a turn has its own of: [replica, ...]
@@ -217,28 +218,77 @@ class ReplicaLoop {
   std::vector<GatheredValue> gathered_;
 };
 
-MicroBatches replicas_of(const Graph& graph, Span span) { return {graph.sample_dim, {}, {}, span, true}; }
+SampleParts replicas_of(const Graph& graph, Span span) { return {graph.sample_dim, {}, {}, span, true}; }
 
 constexpr PartNames called{"replica", "replica_"};
 
 }  // namespace
 
 void declare_replicas(Graph& graph, int64_t count, Span span) {
-  declare_parts(graph, replicas_of(graph, span), count, 1, called);
+  graph.replicas = declare_parts(graph, replicas_of(graph, span), count, 1, called);
 }
 
-void declare_evaluated_parts(Graph& graph, int64_t count, Span span) {
-  declare_parts(graph, replicas_of(graph, span), count, count, called);
+void declare_evaluated_parts(Graph& graph, int64_t count, int64_t micro_batches, Span span) {
+  SampleParts of_replicas = declare_parts(graph, replicas_of(graph, span), count, count, called);
+  if (micro_batches == 1) {
+    graph.micro_batches = std::move(of_replicas);
+    return;
+  }
+  graph.replicas = std::move(of_replicas);
+  declare_micro_batches(graph, count * micro_batches, span);
+  graph.micro_batches.by_replicas = true;
+}
+
+void nest_evaluated_parts(Graph& graph) {
+  const DimId replica = graph.replicas.turns, time = graph.micro_batches.turns;
+  GraphBuilder build(graph);
+  const DimId part = build.dim(fresh_dim_name(graph, "part"), graph.dim(time).size, graph.dim(time).span);
+  graph.dim(time).size /= graph.dim(replica).size;
+  const auto apart = [&](std::vector<DimId>& dims) {
+    const auto at = std::ranges::find(dims, time);
+    if (at == dims.end()) return false;
+    dims.insert(at, replica);
+    return true;
+  };
+  std::set<ValueId> inputs;
+  for (Stored& stored : graph.stored)
+    if (apart(stored.type.dims)) inputs.insert(stored.value);
+  for (uint32_t i = 0; i < graph.values.size(); ++i) {
+    std::vector<DimId>& dims = graph.value({i}).type.dims;
+    if (inputs.contains({i})) apart(dims);
+    else std::ranges::replace(dims, time, part);
+  }
+  for (Node& node : graph.nodes) {
+    if (auto* merge = std::get_if<MergeOp>(&node.op); merge && inputs.contains(node.inputs[0])) apart(merge->from);
+    else if (!std::holds_alternative<RandomOp>(node.op))
+      for_each_dim(node.op, [&](DimId& dim) { dim = dim == time ? part : dim; });
+  }
+  nest_turns(graph, part, replica, time);
+  for (Node& node : graph.nodes)
+    if (auto* random = std::get_if<RandomOp>(&node.op); random && apart(random->counted)) {
+      node.inputs.back() = turn_around(graph, node.body, replica);
+      node.inputs.push_back(turn_around(graph, node.body, time));
+    }
+  graph.micro_batches.by_replicas = false;
+  verify_graph(graph, "nest_evaluated_parts");
 }
 
 void run_by_replicas(Graph& graph, DiagnosticSink& sink) {
-  if (!samples_first(graph, sink)) return;
-  const MicroBatches& parts = graph.micro_batches;
-  // The samples are those of all replicas from here on: of their positions is made what finds samples.
-  const auto those_of_all = [&](DimId name) { graph.dim(name).size *= graph.dim(parts.time).size; };
-  those_of_all(parts.samples);
-  for (const MicroBatches::Name& name : parts.names) those_of_all(name.samples);
-  decompose(graph);
+  const SampleParts& parts = graph.replicas;
+  if (!samples_first(graph, parts, sink)) return;
+  const int64_t count = graph.dim(parts.turns).size;
+  const auto resize = [&](const auto& change) {
+    change(graph.dim(parts.samples).size);
+    for (const SampleParts::Name& name : parts.names) change(graph.dim(name.samples).size);
+  };
+  const auto those_of_all = [&] { resize([&](int64_t& size) { size *= count; }); };
+  const auto those_of_one = [&] { resize([&](int64_t& size) { size /= count; }); };
+  those_of_all();
+  decompose(graph);  // what finds samples is made of their positions among all
+  those_of_one();
+  run_by_micro_batches(graph, sink);
+  if (sink.has_errors()) return;
+  those_of_all();
   ReplicaLoop(graph).run();
   verify_graph(graph, "run_by_replicas");
 }

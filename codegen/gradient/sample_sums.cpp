@@ -101,7 +101,7 @@ SampleSums::SampleSums(const Graph& graph, const std::vector<DimId>& names)
     : graph_(graph),
       names_(names),
       kinds_(graph.values.size(), SampleKind::whole),
-      one_part_(graph.micro_batches.time && graph.dim(graph.micro_batches.time).size == 1) {
+      one_part_(graph.micro_batches.turns && graph.dim(graph.micro_batches.turns).size == 1) {
   for (uint32_t i = 0; i < graph.values.size(); ++i)
     if (has_samples({i})) kinds_[i] = SampleKind::sliced;
   const std::set<NodeId> also = one_part_ ? between() : std::set<NodeId>{};
@@ -213,8 +213,8 @@ void SampleSums::op(NodeId id) {
   const Node& at = graph_.node(id);
   needs_all_ = false;
   if (std::holds_alternative<UpdateOp>(at.op)) couple(id, "it keeps a value of every sample");
-  if (const auto chunks = regrouping(at.op); chunks && is_name(chunks->merged) && graph_.micro_batches.time) {
-    const int64_t count = graph_.dim(chunks->parts.front()).size, parts = graph_.dim(graph_.micro_batches.time).size;
+  if (const auto chunks = regrouping(at.op); chunks && is_name(chunks->merged) && graph_.micro_batches.turns) {
+    const int64_t count = graph_.dim(chunks->parts.front()).size, parts = graph_.dim(graph_.micro_batches.turns).size;
     if (count % parts != 0)
       couple(id, fmt::format("{} parts do not have equally many whole ones of {} chunks", parts, count), false,
              fmt::format("take so many parts that they divide the {} chunks", count));

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "codegen/gradient/micro_batch_dims.h"
-
 namespace mesh {
 
 SumLoops::SumLoops(const Graph& graph, const SampleSums& sums) : graph_(graph), sums_(sums) {
@@ -52,7 +50,8 @@ void SumLoops::number_nodes() {
     for (ValueId result : graph_.node(id).results) {
       if (early_.contains(result)) known_[result] = loops_[id] + 1;
       // What every turn computes alike leaves the main loop with the last one.
-      else if (sums_.adds_up(result) != SampleKind::whole || (sums_.is_inside(id) && !has_samples(graph_, result)))
+      else if (sums_.adds_up(result) != SampleKind::whole ||
+               (sums_.is_inside(id) && !has_samples(graph_, graph_.type(result))))
         known_[result] = main_ + 1;
       else known_[result] = loop;
     }

@@ -180,28 +180,38 @@ StoredId parameter_of(const Graph& graph, StoredId id) {
 
 std::vector<DimId> sample_dims(const Graph& graph) {
   if (!graph.sample_dim) return {};
-  if (!graph.micro_batches.time) return {graph.sample_dim};
-  return {graph.micro_batches.time, graph.micro_batches.micro};
+  std::vector<DimId> dims;
+  DimId innermost = graph.sample_dim;
+  for (const SampleParts* parts : {&graph.replicas, &graph.micro_batches}) {
+    if (!parts->turns) continue;
+    dims.push_back(parts->turns);
+    innermost = parts->part;
+  }
+  dims.push_back(innermost);
+  return dims;
 }
 
 bool has_samples(const Graph& graph, const ValueType& type) {
-  const MicroBatches& parts = graph.micro_batches;
+  const auto names_it = [](const SampleParts& parts, DimId dim) {
+    return dim == parts.samples || dim == parts.part ||
+           std::ranges::any_of(parts.names, [&](const auto& name) { return dim == name.samples || dim == name.part; });
+  };
   return std::ranges::any_of(type.dims, [&](DimId dim) {
-    return dim == graph.sample_dim || dim == parts.samples || dim == parts.micro ||
-           std::ranges::any_of(
-               parts.names, [&](const MicroBatches::Name& name) { return dim == name.samples || dim == name.micro; });
+    return dim == graph.sample_dim || names_it(graph.replicas, dim) || names_it(graph.micro_batches, dim);
   });
 }
 
 std::vector<std::pair<std::string, int64_t>> written_dims(const Graph& graph, const ValueType& type) {
+  const std::vector<DimId> cut = sample_dims(graph);
   std::vector<std::pair<std::string, int64_t>> dims;
   for (size_t i = 0; i < type.dims.size(); ++i) {
-    const MicroBatches& parts = graph.micro_batches;
-    const bool cut =
-        parts.time && type.dims[i] == parts.time && i + 1 < type.dims.size() && type.dims[i + 1] == parts.micro;
-    const Dim& dim = graph.dim(cut ? parts.samples : type.dims[i]);
+    const std::vector<DimId> next(
+        type.dims.begin() + static_cast<ptrdiff_t>(i),
+        type.dims.begin() + static_cast<ptrdiff_t>(std::min(i + cut.size(), type.dims.size())));
+    const bool are_samples = !cut.empty() && next == cut;
+    const Dim& dim = graph.dim(are_samples ? graph.sample_dim : type.dims[i]);
     dims.emplace_back(dim.name, dim.size);
-    i += cut ? 1 : 0;
+    if (are_samples) i += cut.size() - 1;
   }
   return dims;
 }

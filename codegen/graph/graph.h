@@ -405,16 +405,16 @@ struct Bound {
   StoredId last;  // an input: one number, i32
 };
 
-/// Of a step by micro-batches (micro_batches.h): the dims that took the place of `samples`, `time` slower; else unset.
-/// Where replicas train apart (replicas.h) each has a part of the samples, and `time` counts the replicas.
-struct MicroBatches {
-  DimId samples, time, micro;
+/// The samples of a step in equal parts, of which a loop takes one a turn (micro_batches.h, replicas.h): the dims that
+/// took the place of `samples`, `turns` slower; else unset.
+struct SampleParts {
+  DimId samples, turns, part;
   Span span;  // of `accumulate: 4`, of `microbatches: 8`, or of `sync: 500`
   bool by_replicas = false, by_stages = false;
   struct Name {
-    DimId samples, micro;
+    DimId samples, part;
   };
-  std::vector<Name> names = {};  // other names of `samples`, each with that of a micro-batch's
+  std::vector<Name> names = {};  // other names of `samples`, each with that of a part's
 };
 
 /// Of manual regions: a dim that counts the ranks of an axis of the mesh, so that what each rank has of a value lies
@@ -469,7 +469,8 @@ struct Graph {
   std::optional<Objective> objective;
   std::vector<Metric> metrics;  // the loss first, what is watched last
   DimId sample_dim;
-  MicroBatches micro_batches;
+  SampleParts replicas;  // that train apart: each has a part of the samples, of which the micro-batches are parts
+  SampleParts micro_batches;
   std::vector<RanksDim> ranks_dims;      // of manual regions
   std::optional<Generation> generation;  // until the entry is made of it
   std::vector<Wanted> wanted;
@@ -499,10 +500,10 @@ StoredId parameter_of(const Graph&, StoredId);
 /// The dims that samples are in input tensors, slowest first; none without a sample dim.
 std::vector<DimId> sample_dims(const Graph&);
 
-/// Whether a value of the type is of single samples, or of those of a micro-batch.
+/// Whether a value of the type is of single samples: of those of a step, or of a part.
 bool has_samples(const Graph&, const ValueType&);
 
-/// Names and sizes of a type's dims as the spec has them: [time, micro] are samples again.
+/// Names and sizes of a type's dims as the spec has them: the dims that samples are in (sample_dims) are one again.
 std::vector<std::pair<std::string, int64_t>> written_dims(const Graph&, const ValueType&);
 
 /// "f32[batch, seq, embed]", as errors and dumps print it.

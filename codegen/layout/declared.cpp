@@ -23,7 +23,7 @@ std::vector<ValueId> parts_of_gradient(const Graph& graph, ValueId gradient) {
   parts.push_back(producer(parts.back()).inputs[0]);
   if (const Node& node = producer(parts.back()); is_elementwise(node.op)) {
     const auto* loop = std::get_if<LoopOp>(&producer(node.inputs[0]).op);
-    if (loop && loop->dim == graph.micro_batches.time) parts.push_back(node.inputs[0]);
+    if (loop && loop->dim == graph.micro_batches.turns) parts.push_back(node.inputs[0]);
   }
   return parts;
 }
@@ -59,7 +59,7 @@ void Declared::find_gradients_of_turns(BodyId body) {
     const LoopOp* loop = std::get_if<LoopOp>(&node.op);
     if (!loop) continue;
     for (const auto& collect : loop->collects) same(collect.turn, collect.stacked);
-    if (graph_.micro_batches.time && loop->dim == graph_.micro_batches.time)
+    if (graph_.micro_batches.turns && loop->dim == graph_.micro_batches.turns)
       for (const auto& carry : loop->carries) {
         same(carry.entering, carry.result);
         same(carry.leaving, carry.result);

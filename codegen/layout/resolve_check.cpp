@@ -265,7 +265,8 @@ class Checker {
       const auto own = rule_rank(rule, subject.kind, subject.paths, subject.type.dims, dim);
       if (own) effective_.insert(&rule);
       if (!own || (rank && *own < *rank)) continue;
-      if (rank && *own == *rank && !says_again(*top, rule) && reported_.insert({top, &rule}).second) {
+      if (rank && *own == *rank && !says_again(*top, rule) && !layout_.replicas.divide_before(top->span, rule.span) &&
+          reported_.insert({top, &rule}).second) {
         auto report = sink_.error("E0406", rule.span, "two rules of equal rank place dim `{}` of {}",
                                   graph_.dim(dim).name, called(subject));
         report.label(top->span, "the first").label(subject.span, to_string(graph_, subject.type));

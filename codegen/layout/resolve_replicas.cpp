@@ -165,10 +165,16 @@ void check_replicas(const Graph& graph, const Layout& layout, DiagnosticSink& si
     sink.error("E0901", layout.pipeline.span, "a pipeline within replicas is not built yet")
         .label(replicas.span, "they train apart")
         .help("leave out one of the two");
-  else if (layout.accumulate > 1)
-    sink.error("E0901", layout.accumulate_span, "micro-batches within replicas are not built yet")
-        .label(replicas.span, "they train apart")
-        .help("leave out `accumulate`: a batch of fewer samples and a larger `sync` take as little memory");
+  const Dim& batch = graph.dim(graph.sample_dim);
+  if (const int64_t own = batch.size / replicas.count, parts = layout.accumulate; own % parts != 0) {
+    int64_t fewer = std::min(own, parts);
+    while (own % fewer != 0) --fewer;
+    sink.error("E0412", layout.accumulate_span, "{} micro-batches do not divide the {} samples of a replica", parts,
+               own)
+        .label(replicas.span, "each of {} replicas has its part of `{}` = {}", replicas.count, batch.name, batch.size)
+        .help(fmt::format("`accumulate: {}` or a batch of {} would do", fewer,
+                          (own / parts + 1) * parts * replicas.count));
+  }
   for (const Node& node : graph.nodes) {
     const auto* update = std::get_if<UpdateOp>(&node.op);
     if (!update) continue;

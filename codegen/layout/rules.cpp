@@ -144,17 +144,18 @@ const Rule* rule_for(const Layout& layout, ValueKind kind, const ValuePaths& pat
   return best(layout, ValueKind::parameter, paths, dims, dim);
 }
 
-Layout for_micro_batches(const Layout& layout, const MicroBatches& parts) {
+Layout for_parts(const Layout& layout, const Graph& graph) {
   Layout result = layout;
-  if (!parts.time) return result;
-  for (Rule& rule : result.rules) {
-    const bool of_replicas = parts.by_replicas && rule.span == layout.replicas.rule;
-    std::replace(rule.dims.begin(), rule.dims.end(), parts.samples, of_replicas ? parts.time : parts.micro);
-    std::replace(rule.unless.begin(), rule.unless.end(), parts.samples, parts.micro);
-    for (const MicroBatches::Name& name : parts.names)
-      for (std::vector<DimId>* dims : {&rule.dims, &rule.unless})
-        std::replace(dims->begin(), dims->end(), name.samples, name.micro);
-  }
+  for (Rule& rule : result.rules)
+    for (const SampleParts* parts : {&graph.micro_batches, &graph.replicas}) {
+      const bool of_replicas = layout.replicas && rule.span == layout.replicas.rule;
+      if (!parts->turns || (of_replicas && !parts->by_replicas)) continue;
+      std::replace(rule.dims.begin(), rule.dims.end(), parts->samples, of_replicas ? parts->turns : parts->part);
+      std::replace(rule.unless.begin(), rule.unless.end(), parts->samples, parts->part);
+      for (const SampleParts::Name& name : parts->names)
+        for (std::vector<DimId>* dims : {&rule.dims, &rule.unless})
+          std::replace(dims->begin(), dims->end(), name.samples, name.part);
+    }
   return result;
 }
 

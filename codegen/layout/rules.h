@@ -39,9 +39,9 @@ std::string rule_text(const Graph&, const MeshShape&, const Rule&);
 /// Those that no spec says.
 std::vector<const Rule*> added_rules(const Layout&);
 
-/// The same rules where a step runs by micro-batches: what is said of samples holds of each micro-batch, but what makes
-/// replicas of the samples holds of these.
-Layout for_micro_batches(const Layout&, const MicroBatches&);
+/// The same rules where the graph's samples are in parts: what is said of samples holds of each part, of the smallest
+/// where there are parts of parts; what makes replicas of the samples holds of these.
+Layout for_parts(const Layout&, const Graph&);
 
 /// Whether `in PATH` covers what has this path: that one, or what lies under it.
 bool lies_under(const Glob& in, const std::string& path);

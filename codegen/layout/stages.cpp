@@ -17,7 +17,7 @@ namespace {
 NodeId main_loop(const Graph& graph) {
   NodeId found;
   for (const NodeId id : graph.body(graph.root()).nodes)
-    if (const auto* loop = std::get_if<LoopOp>(&graph.node(id).op); loop && loop->dim == graph.micro_batches.time)
+    if (const auto* loop = std::get_if<LoopOp>(&graph.node(id).op); loop && loop->dim == graph.micro_batches.turns)
       found = id;
   return found;
 }
@@ -26,7 +26,7 @@ NodeId main_loop(const Graph& graph) {
 
 Stages::Stages(const Graph& graph, const Layout& layout)
     : graph_(&graph), pipeline_(layout.pipeline), home_(pipeline_.lists.rank_of_stage()) {
-  if (!pipeline_ || !graph.micro_batches.time) return;
+  if (!pipeline_ || !graph.micro_batches.turns) return;
   layers_ = all_layers(graph, pipeline_);
   if (const NodeId time = main_loop(graph)) body_ = std::get<LoopOp>(graph.node(time).op).body;
   if (body_) find_loops();

@@ -28,7 +28,7 @@ void read_gradients(Graph& graph) {
 
 ValueId sum_of_squares(GraphBuilder& build, ValueId value, StoredId of) {
   std::vector<DimId> dims = build.graph.type(value).dims;
-  if (const MicroBatches& parts = build.graph.micro_batches; parts.by_replicas) std::erase(dims, parts.time);
+  if (const DimId replica = build.graph.replicas.turns) std::erase(dims, replica);
   const ValueId squares = build.reduce(Reduce::sum, build.map(MapFunction::square, {build.computed(value)}), dims);
   build.graph.value(squares).label = "squares_" + build.graph.stored[of.index].path;
   return squares;

@@ -47,7 +47,7 @@ GraphBuilder updates_of(Graph& graph, const Objective& objective) {
 
 /// Every replica goes on from `value`.
 void hand_to_replicas(GraphBuilder& build, const Parameter& parameter, ValueId value) {
-  const std::vector<DimId> replica{build.graph.micro_batches.time};
+  const std::vector<DimId> replica{build.graph.replicas.turns};
   const ValueId copies = build.broadcast(value, replica);
   build.append(UpdateOp{parameter.own}, {build.in_order(copies, build.graph.stored[parameter.own.index].type.dims)});
 }
@@ -70,8 +70,8 @@ void store_outer_momentum(Graph& graph, const OuterStep& outer) {
 Graph outer_step(const Graph& step, const OuterStep& outer) {
   Graph graph = without_step(step);
   GraphBuilder build = updates_of(graph, *step.objective);
-  const std::vector<DimId> replica{graph.micro_batches.time};
-  const auto count = static_cast<double>(graph.dim(graph.micro_batches.time).size);
+  const std::vector<DimId> replica{graph.replicas.turns};
+  const auto count = static_cast<double>(graph.dim(graph.replicas.turns).size);
   for (const Parameter& parameter : trained(step)) {
     const Stored shared = graph.stored[parameter.shared.index];
     const ValueId sum = build.reduce(Reduce::sum, build.computed(graph.stored[parameter.own.index].value), replica);

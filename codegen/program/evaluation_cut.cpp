@@ -17,10 +17,10 @@ class Cutter {
  public:
   Cutter(const ShardedGraph& sharded, const Lowering& lowering)
       : sharded_(sharded), graph_(sharded.graph), lowering_(lowering) {
-    const MicroBatches& parts = graph_.micro_batches;
-    if (graph_.sample_dim) names_ = names_of_samples(graph_, parts.time ? parts.micro : graph_.sample_dim);
-    for (const MicroBatches::Name& name : parts.names)
-      if (!has(names_, name.micro)) chunks_.push_back(name.micro);
+    const SampleParts& parts = graph_.micro_batches;
+    if (graph_.sample_dim) names_ = names_of_samples(graph_, parts.turns ? parts.part : graph_.sample_dim);
+    for (const SampleParts::Name& name : parts.names)
+      if (!has(names_, name.part)) chunks_.push_back(name.part);
     cut_.batch.resize(graph_.nodes.size());
     cut_.finish.resize(graph_.nodes.size());
   }
@@ -66,19 +66,27 @@ class Cutter {
     const Node& node = producer(value);
     if (!graph_.sample_dim || node.body != graph_.root()) return {};
     if (const auto* loop = std::get_if<LoopOp>(&node.op))
-      return loop->dim == graph_.micro_batches.time ? carried_over(*loop, value) : std::nullopt;
+      return takes_parts(*loop) ? carried_over(*loop, value) : std::nullopt;
     return reduction_over(node, names_);
   }
 
-  /// How micro-batches combine in what their loop gives. A sum that was made within a loop of theirs has been divided
-  /// by its count there already: that is of one batch, and adds up no further. Nor does a sum over chunks: a rest of
-  /// the set has others.
+  /// Whether a loop goes through parts of the samples.
+  bool takes_parts(const LoopOp& loop) const {
+    return loop.dim == graph_.micro_batches.turns || loop.dim == graph_.replicas.turns;
+  }
+
+  /// How micro-batches combine in what their loop gives, or that in one over replicas. A sum that was made within a
+  /// loop of theirs has been divided by its count there already: that is of one batch, and adds up no further. Nor does
+  /// a sum over chunks: a rest of the set has others.
   std::optional<Reduce> carried_over(const LoopOp& loop, ValueId value) const {
     for (const auto& carry : loop.carries)
       if (carry.result == value) {
+        const Node& last = producer(carry.leaving);
+        if (const auto* inner = std::get_if<LoopOp>(&last.op); inner && takes_parts(*inner))
+          return carried_over(*inner, carry.leaving);
         std::set<ValueId> seen{carry.entering};
         if (is_of_one_batch(carry.leaving, loop.body, seen)) return {};
-        return combining(producer(carry.leaving).op);
+        return combining(last.op);
       }
     return {};
   }
@@ -106,7 +114,7 @@ class Cutter {
     if (reach.nodes[id.index]) return;
     reach.nodes[id.index] = true;
     const auto of_samples = [&](DimId dim) {
-      return dim && (dim == graph_.sample_dim || dim == graph_.micro_batches.micro);
+      return dim && (dim == graph_.sample_dim || dim == graph_.micro_batches.part);
     };
     if (std::holds_alternative<ReadOp>(node.op) && std::ranges::any_of(graph_.type(value).dims, of_samples))
       reach.separable = false;

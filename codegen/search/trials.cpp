@@ -169,8 +169,8 @@ std::optional<Estimate> Trials::placed(const FoundRules& rules) {
   if (!found) return {};
   Prepared& step = prepared(*found);
   if (!step.graph) return {};
-  const ShardedGraph graph = place_once(facts(step, found->mesh),
-                                        for_groups(for_micro_batches(*found, step.graph->micro_batches), *step.graph));
+  const ShardedGraph graph =
+      place_once(facts(step, found->mesh), for_groups(for_parts(*found, *step.graph), *step.graph));
   return Estimate{predict(graph).seconds(), stored_bytes(graph)};
 }
 

@@ -152,11 +152,11 @@ def apart(found, expected):
     return float(np.abs(found - expected).max() / max(np.abs(expected).max(), 1e-30))
 
 
-def check_numbers(report, bench, case, mesh, ranks, replicas, sync, trained):
+def check_numbers(report, bench, case, mesh, ranks, replicas, sync, trained, micro_batches, split):
     (text, outer), frozen = OUTER[case], FROZEN[trained]
-    name = "-".join(filter(None, (case, trained, str(ranks), str(sync))))
+    name = "-".join(filter(None, (case, trained, str(ranks), str(sync), "micro" * (micro_batches > 1), "batch" * (split == "batch"))))
     steps = 3 * sync + 1  # ends between two outer steps
-    program = bench.program(name, f"layout default on {'plane' if 'model' in mesh else 'line'} {{ batch -> data {{ sync: {sync}{text} }}{'; h -> model' if 'model' in mesh else ''} }}\n", mesh, frozen, SPECS.get(trained, SPEC))
+    program = bench.program(name, f"layout default on {'plane' if 'model' in mesh else 'line'} {{ batch -> data {{ sync: {sync}{text}, accumulate: {micro_batches} }}{f'; {split} -> model' if 'model' in mesh else ''} }}\n", mesh, frozen, SPECS.get(trained, SPEC))
     lines, said = bench.train(program, ranks, name, steps)
     curve, validated, expected = bench.simulated(replicas, sync, outer, frozen, steps)
     losses = {line["step"]: (line["loss"], line["watch"]["grad_norm"]) for line in lines if "loss" in line}
@@ -230,6 +230,7 @@ model Places {
 }
 mesh line { data: 2 }
 layout default on line { batch -> data { sync: 3 } }
+layout parts on line { batch -> data { sync: 3, accumulate: 2 } }
 """
 
 
@@ -239,14 +240,16 @@ def check_places(report, folder, random):
         file.write(PLACES)
     x = random.normal(size=(8, 3))
     np.save(f"{folder}/places.npy", x)
-    execute(meshc(), "run", f"{folder}/places.mesh", "--precision", "f64", "-A", "changes_numbers", "-A", "batch_coupled", "-A", "oversubscribed",
-            f"data.x.file={folder}/places.npy", "train.steps=1", "log.every=1", f"log.jsonl={folder}/places.jsonl")
-    found = next(line for line in json_lines(f"{folder}/places.jsonl") if "loss" in line)
     halves = x.sum(1).reshape(2, 4)
     place, loss = (halves.argmax(1) + [0, 4]).mean(), halves.max(1).mean()
-    report.true("the place of a replica's largest sample, in the batch of all", found["place"] == place, (found, place))
-    report.check("what stands at that place", f"{abs(found['loss'] - loss):.1e}", BOUND, abs(found["loss"] - loss) <= BOUND)
-    report.true("the same on one rank", "are equal" in execute(meshc(), "verify", f"{folder}/places.mesh", "-A", "changes_numbers", "-A", "batch_coupled").stdout)
+    for layout in ("default", "parts"):
+        allowed = ["--layout", layout, "-A", "changes_numbers", "-A", "batch_coupled"]
+        log = f"{folder}/places-{layout}.jsonl"
+        execute(meshc(), "run", f"{folder}/places.mesh", "--precision", "f64", *allowed, "-A", "oversubscribed", f"data.x.file={folder}/places.npy", "train.steps=1", "log.every=1", f"log.jsonl={log}")
+        found = next(line for line in json_lines(log) if "loss" in line)
+        report.true(f"{layout}: the place of a replica's largest sample, in the batch of all", found["place"] == place, (found, place))
+        report.check(f"{layout}: what stands at that place", f"{abs(found['loss'] - loss):.1e}", BOUND, abs(found["loss"] - loss) <= BOUND)
+        report.true(f"{layout}: the same on one rank", "are equal" in execute(meshc(), "verify", f"{folder}/places.mesh", *allowed).stdout)
 
 
 DRAWN = """dim batch = 8, seq = 3, token = batch * seq
@@ -260,6 +263,7 @@ model Drawn {
 mesh line { data: 2 }
 layout apart on line { batch -> data { sync: 3 } }
 layout parts on line { batch -> data { accumulate: 2 } }
+layout both on line { batch -> data { sync: 3, accumulate: 2 } }
 layout plain on line { batch -> data }
 """
 
@@ -270,13 +274,14 @@ def check_drawn(report, folder, random):
         file.write(DRAWN)
     np.save(f"{folder}/drawn.npy", random.normal(size=(8, 3)))
     losses = {}
-    for layout in ("apart", "parts", "plain"):
+    for layout in ("apart", "parts", "both", "plain"):
         execute(meshc(), "run", f"{folder}/drawn.mesh", "--layout", layout, "--precision", "f64", "-A", "changes_numbers", "-A", "oversubscribed",
                 f"data.x.file={folder}/drawn.npy", "train.steps=1", "log.every=1", f"log.jsonl={folder}/drawn-{layout}.jsonl")
         losses[layout] = next(line["loss"] for line in json_lines(f"{folder}/drawn-{layout}.jsonl") if "loss" in line)
-    for layout in ("apart", "parts"):
+    for layout in ("apart", "parts", "both"):
         apart = abs(losses[layout] / losses["plain"] - 1)
         report.check(f"draws along merged samples, {layout}", f"{apart:.1e}", BOUND, apart <= BOUND)
+    report.true("draws of an evaluation by micro-batches of replicas", "are equal" in execute(meshc(), "verify", f"{folder}/drawn.mesh", "--layout", "both", "-A", "changes_numbers").stdout)
 
 
 def run(small):
@@ -285,20 +290,22 @@ def run(small):
     print(f"seed {SEED}")
     with scratch() as folder:
         bench = Bench(folder, random)
-        cases = [("diloco", "data=2", 2, 2, 4, ""), ("momentum", "data=2,model=2", 4, 2, 3, ""), ("none", "data=2", 2, 2, 3, "layers"), ("diloco", "data=2,model=2", 4, 2, 2, "merged")]
+        cases = [("diloco", "data=2", 2, 2, 4, "", 1), ("momentum", "data=2,model=2", 4, 2, 3, "", 1), ("none", "data=2", 2, 2, 3, "layers", 1), ("diloco", "data=2,model=2", 4, 2, 2, "merged", 1),
+                 ("diloco", "data=2", 2, 2, 4, "", 2), ("momentum", "data=2,model=2", 4, 2, 2, "merged", 4), ("diloco", "data=2,model=2", 4, 2, 2, "", 2, "batch")]
         if not small:
-            cases += [("none", "data=4", 4, 4, 5, ""), ("diloco", "data=4,model=2", 8, 4, 3, ""), ("diloco", "data=8", 8, 8, 2, ""), ("momentum", "data=2", 2, 2, 7, "")]
-        for case, mesh, ranks, replicas, sync, trained in cases:
+            cases += [("none", "data=4", 4, 4, 5, "", 1), ("diloco", "data=4,model=2", 8, 4, 3, "", 1), ("diloco", "data=8", 8, 8, 2, "", 1), ("momentum", "data=2", 2, 2, 7, "", 1),
+                      ("none", "data=4", 4, 4, 2, "layers", 2), ("diloco", "data=4,model=2", 8, 4, 3, "", 2), ("momentum", "data=2,model=2", 4, 2, 3, "merged", 1, "batch")]
+        for case, mesh, ranks, replicas, sync, trained, micro_batches, *split in cases:
             def action():
-                program, name, steps = check_numbers(report, bench, case, mesh, ranks, replicas, sync, trained)
+                program, name, steps = check_numbers(report, bench, case, mesh, ranks, replicas, sync, trained, micro_batches, *(split or ["h"]))
                 check_commands(report, bench, name, mesh, trained)
                 if sync > 2:
                     check_resumed(report, bench, program, ranks, name, sync, steps)
-                if (case, ranks) == ("diloco", 2):
+                if (case, ranks, micro_batches) == ("diloco", 2, 1):
                     check_one_model(report, bench, name, replicas, steps)
                     check_transports(report, bench, program, ranks, name, steps)
 
-            report.attempt(f"{case} {trained} on {mesh}".replace("  ", " "), action)
+            report.attempt(f"{case} {trained} on {mesh} by {micro_batches}".replace("  ", " "), action)
         report.attempt("places", lambda: check_places(report, folder, random))
         report.attempt("drawn", lambda: check_drawn(report, folder, random))
         report.attempt("scaled", lambda: scaled_replicas.check(report, folder, random, small))
