@@ -119,6 +119,7 @@ class Cases {
     release();
   }
   void compare(const Bytes& wanted, const std::byte* got, const std::string& what) const {
+    if (wanted.empty() || std::memcmp(wanted.data(), got, wanted.size()) == 0) return;
     for (size_t i = 0; i < wanted.size(); ++i)
       if (wanted[i] != got[i])
         throw std::runtime_error(fmt::format("{}, member {} of {}, {}: byte {} is {:#x}, not {:#x}", what, me(),
@@ -399,16 +400,20 @@ class Cases {
       indices.push_back(indices_at(dim.size, split.deal, part_begin(dim.size, split.deal, part, parts),
                                    part_begin(dim.size, split.deal, part + 1, parts)));
     }
-    Bytes part;
-    const auto size = static_cast<int64_t>(size_of(type));
-    const std::function<void(size_t, int64_t)> take = [&](size_t dim, int64_t at) {
-      if (dim == dims.size()) {
-        part.insert(part.end(), whole.begin() + at * size, whole.begin() + (at + 1) * size);
+    const size_t size = size_of(type);
+    size_t bytes = size;
+    for (const std::vector<int64_t>& of_dim : indices) bytes *= of_dim.size();
+    Bytes part(bytes);
+    std::byte* to = part.data();
+    const auto take = [&](const auto& self, size_t dim, int64_t at) -> void {
+      if (dim < dims.size()) {
+        for (const int64_t index : indices[dim]) self(self, dim + 1, at * dims[dim].size + index);
         return;
       }
-      for (const int64_t index : indices[dim]) take(dim + 1, at * dims[dim].size + index);
+      std::memcpy(to, whole.data() + static_cast<size_t>(at) * size, size);
+      to += size;
     };
-    take(0, 0);
+    take(take, 0, 0);
     return part;
   }
   // The busiest as counted element by element, where each has one member alone before.

@@ -33,25 +33,44 @@ template <class T>
 T reduced(Reduce op, T a, T b) {
   if (op == Reduce::max) return std::max(a, b);
   if (op == Reduce::min) return std::min(a, b);
-  if constexpr (std::is_same_v<T, bool>) return a || b;
-  else if constexpr (std::is_integral_v<T>)
+  if constexpr (std::is_integral_v<T>)
     return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
   else return a + b;
 }
 
 /// The balanced binary tree over members [begin, end): its left half is as long as the largest power of two below it.
-template <class Value>
-auto reduced_tree(Reduce op, size_t begin, size_t end, Value value_of) -> decltype(value_of(begin)) {
-  if (end - begin == 1) return value_of(begin);
+/// `values_of` gives all of a member's elements.
+template <class Values>
+auto reduced_tree(Reduce op, size_t begin, size_t end, const Values& values_of) -> decltype(values_of(begin)) {
+  if (end - begin == 1) return values_of(begin);
   const size_t middle = begin + std::bit_floor(end - begin - 1);
-  return reduced(op, reduced_tree(op, begin, middle, value_of), reduced_tree(op, middle, end, value_of));
+  auto left = reduced_tree(op, begin, middle, values_of);
+  const auto right = reduced_tree(op, middle, end, values_of);
+  for (size_t i = 0; i < left.size(); ++i) left[i] = reduced(op, left[i], right[i]);
+  return left;
 }
 
 template <class T>
 void reduce_all(Reduce op, Bytes& out, const std::vector<Bytes>& in) {
-  for (size_t at = 0; at < out.size(); at += sizeof(T))
-    put(&out[at], reduced_tree(op, 0, in.size(), [&](size_t m) { return get<T>(&in[m][at]); }));
+  if (out.empty()) return;
+  const auto values = reduced_tree(op, 0, in.size(), [&](size_t m) {
+    std::vector<T> all(out.size() / sizeof(T));
+    std::memcpy(all.data(), in[m].data(), out.size());
+    return all;
+  });
+  std::memcpy(out.data(), values.data(), out.size());
 }
+
+template <class Element>
+Bytes filled(int64_t count, uint64_t seed, Element element) {
+  using T = decltype(element(seed));
+  Bytes data(static_cast<size_t>(count) * sizeof(T));
+  for (int64_t i = 0; i < count; ++i)
+    put(data.data() + i * static_cast<int64_t>(sizeof(T)), element(random_of(seed, static_cast<uint64_t>(i))));
+  return data;
+}
+
+double drawn_number(uint64_t r) { return (static_cast<double>(r % 2000003) - 1000001.0) / 7919.0; }
 
 }  // namespace
 
@@ -63,23 +82,20 @@ uint64_t random_of(uint64_t a, uint64_t b) {
 }
 
 Bytes contribution(Type type, int64_t count, int rank, uint64_t salt) {
-  Bytes data(count * size_of(type));
-  for (int64_t i = 0; i < count; ++i) {
-    const uint64_t r = random_of(salt * 1000 + rank, i);
-    const double x = (static_cast<double>(r % 2000003) - 1000001.0) / 7919.0;
-    std::byte* at = data.data() + i * size_of(type);
-    switch (type) {
-      case Type::f32: put(at, static_cast<float>(x)); break;
-      case Type::f64: put(at, x); break;
-      case Type::bf16:
-      case Type::f16: put_f32(type, at, static_cast<float>(x)); break;
-      case Type::i32: put(at, static_cast<int32_t>(r)); break;
-      case Type::i64: put(at, static_cast<int64_t>(r)); break;
-      case Type::u8: put(at, static_cast<uint8_t>(r)); break;
-      case Type::boolean: put(at, r % 5 == 0); break;
-    }
+  const uint64_t seed = salt * 1000 + static_cast<uint64_t>(rank);
+  switch (type) {
+    case Type::f32: return filled(count, seed, [](uint64_t r) { return static_cast<float>(drawn_number(r)); });
+    case Type::f64: return filled(count, seed, [](uint64_t r) { return drawn_number(r); });
+    case Type::bf16:
+      return filled(count, seed, [](uint64_t r) { return bf16_of(static_cast<float>(drawn_number(r))); });
+    case Type::f16:
+      return filled(count, seed, [](uint64_t r) { return static_cast<_Float16>(static_cast<float>(drawn_number(r))); });
+    case Type::i32: return filled(count, seed, [](uint64_t r) { return static_cast<int32_t>(r); });
+    case Type::i64: return filled(count, seed, [](uint64_t r) { return static_cast<int64_t>(r); });
+    case Type::u8: return filled(count, seed, [](uint64_t r) { return static_cast<uint8_t>(r); });
+    case Type::boolean: return filled(count, seed, [](uint64_t r) { return r % 5 == 0; });
   }
-  return data;
+  return {};
 }
 
 Bytes reduce_oracle(Type type, Reduce op, const std::vector<Bytes>& in) {
@@ -90,11 +106,19 @@ Bytes reduce_oracle(Type type, Reduce op, const std::vector<Bytes>& in) {
     case Type::i32: reduce_all<int32_t>(op, out, in); break;
     case Type::i64: reduce_all<int64_t>(op, out, in); break;
     case Type::u8: reduce_all<uint8_t>(op, out, in); break;
-    case Type::boolean: reduce_all<bool>(op, out, in); break;
+    case Type::boolean: {  // of bytes that are 0 and 1
+      reduce_all<uint8_t>(op == Reduce::sum ? Reduce::max : op, out, in);
+      break;
+    }
     case Type::bf16:
-    case Type::f16:
-      for (size_t at = 0; at < out.size(); at += 2)
-        put_f32(type, &out[at], reduced_tree(op, 0, in.size(), [&](size_t m) { return f32_of(type, &in[m][at]); }));
+    case Type::f16: {
+      const auto values = reduced_tree(op, 0, in.size(), [&](size_t m) {
+        std::vector<float> all(out.size() / 2);
+        for (size_t i = 0; i < all.size(); ++i) all[i] = f32_of(type, in[m].data() + 2 * i);
+        return all;
+      });
+      for (size_t i = 0; i < values.size(); ++i) put_f32(type, out.data() + 2 * i, values[i]);
+    }
   }
   return out;
 }
