@@ -78,7 +78,7 @@ std::optional<Outline::Shape> Outline::shape_of(const Nest& nest) const {
     const std::string type = meshrt::name_of(buffer.type);
     if (buffer.dims.empty() && !stored.contains(held)) return fmt::format("{}", held.index);  // the same for all
     const bool slice = !buffer.dims.empty() && buffer.dims != shape.dims;
-    if (!access.turns.empty() || !access.maps.empty()) fits = false;
+    if (!access.is_plain()) fits = false;
     if (slice && (!one_walk || stored.contains(held) || !add_slice(shape, buffer))) fits = false;
     const auto found = std::ranges::find(shape.tensors, held);
     const auto at = found - shape.tensors.begin();

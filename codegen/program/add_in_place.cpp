@@ -35,9 +35,7 @@ class SumsInPlace {
     return is_whole(*e.plus) && is_whole(p.c);  // which lie alike, and are of one type
   }
 
-  bool is_whole(const Access& access) const {
-    return access.turns.empty() && access.maps.empty() && !program_.buffer(access.buffer).view_of;
-  }
+  bool is_whole(const Access& access) const { return access.is_plain() && !program_.buffer(access.buffer).view_of; }
 
   /// Whether the value is made in this list, and step `i`, which reads it once, is the last that uses it.
   bool dies_at(const Steps& steps, size_t i, const Access& value) const {

@@ -48,7 +48,7 @@ class CarryFuser {
     if (found == readers.end()) return {};
     const size_t at = *found;
     const Access carry = *copied_to(steps[at], made);
-    if (!carry.turns.empty() || !carry.maps.empty() || is_view(carry) || !may_write(*p, carry)) return {};
+    if (!carry.is_plain() || is_view(carry) || !may_write(*p, carry)) return {};
     // What the carry held nobody reads behind the product, and the product's result nobody before it or elsewhere; what
     // is copied stays as it is.
     if (std::ranges::any_of(uses_.users(steps, carry), [&](size_t user) { return user > i && user != at; })) return {};
@@ -70,7 +70,7 @@ class CarryFuser {
     if (!begins) return {};
     const auto [carry, made] = *begins;
     for (const Access& one : {carry, made})
-      if (!one.turns.empty() || !one.maps.empty() || is_view(one) || keep_[root(one)]) return {};
+      if (!one.is_plain() || is_view(one) || keep_[root(one)]) return {};
     if (program_.buffer(carry.buffer).type != program_.buffer(made.buffer).type || !uses_.only_here(steps, made))
       return {};
     // The next step that touches the carry copies it back, and is the last that touches what was made.

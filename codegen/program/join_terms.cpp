@@ -64,8 +64,7 @@ class TermJoiner {
     if (has_bodies(step)) return;
     for_each_access(step, [&](const Access& access, Use) {
       const BufferId memory = storage(program_, access.buffer);
-      uses_[memory].push_back(
-          {number, ranks, is_nothing(step), access.buffer == memory && access.turns.empty() && access.maps.empty()});
+      uses_[memory].push_back({number, ranks, is_nothing(step), access.buffer == memory && access.is_plain()});
     });
     const std::optional<SingleMap> map = single_map(step);
     if (!map || map->function != MapFunction::add || !map->load(0) || !map->load(1)) return;

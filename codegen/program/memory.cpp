@@ -269,7 +269,7 @@ bool may_take_over(const Program& program, const Nest& nest, BufferId dying, Buf
       const BufferId root = storage(program, access.buffer);
       if (root != dying && root != born) return;
       const std::vector<LocalDim>& own = program.buffer(access.buffer).dims;
-      good = good && access.turns.empty() && access.maps.empty() && (!dims || *dims == own);
+      good = good && access.is_plain() && (!dims || *dims == own);
       dims = &own;
       if (root == dying) {
         last_use = static_cast<int>(p);

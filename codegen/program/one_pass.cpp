@@ -107,10 +107,10 @@ class PassMaker {
     const auto moved = movements(step);
     return !moved.empty() && moved.front().kind == kind && moved.front().phase == CollectiveStep::Phase::whole &&
            within_node(program_.sharded.machine, program_.sharded.layout.mesh, moved.front().axes) &&
-           std::ranges::all_of(moved, [](const CollectiveStep& one) { return is_plain(one.from) && is_plain(one.to); });
+           std::ranges::all_of(moved,
+                               [](const CollectiveStep& one) { return one.from.is_plain() && one.to.is_plain(); });
   }
 
-  static bool is_plain(const Access& access) { return access.turns.empty() && access.maps.empty(); }
   uint32_t root(const Access& access) const { return storage(program_, access.buffer).index; }
 
   /// Whether one step makes it, and another one alone reads it.
@@ -160,7 +160,7 @@ class PassMaker {
     dims.insert(dims.end(), pass.inner.begin(), pass.inner.end());
     if (dims != gather.before || !pass.reductions.empty() || !pass.accumulates.empty()) return false;
     for (const Pass::Store& store : pass.stores) {
-      if (!is_plain(store.to) || program_.buffer(store.to.buffer).dims != dims) return false;
+      if (!store.to.is_plain() || program_.buffer(store.to.buffer).dims != dims) return false;
       // What is neither stored nor handed on could lie where other ranks still read gradients.
       if (root(store.to) != root(gather.from) && !program_.buffer(storage(program_, store.to.buffer)).stored)
         return false;
@@ -173,7 +173,7 @@ class PassMaker {
       if (!load) return true;
       const std::vector<LocalDim>& held = program_.buffer(load->access.buffer).dims;
       const bool is_own_whole = held == gather.after && root(load->access) == root(gather.to);
-      return is_plain(load->access) && (held.empty() || held == dims || is_own_whole);
+      return load->access.is_plain() && (held.empty() || held == dims || is_own_whole);
     });
   }
 

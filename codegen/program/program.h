@@ -86,6 +86,8 @@ struct Access {
   std::vector<TurnIndex> turns;     // one for each leading dim that a loop fixes
   std::vector<IndexMap> maps = {};  // in order of position
   bool operator==(const Access&) const = default;
+  /// Whether it is the buffer as it lies: no turn of it, no index that is worked out.
+  bool is_plain() const { return turns.empty() && maps.empty(); }
 };
 
 /// How far a step goes along a dim, which is known when it is executed: to the global index that `last` says, a number

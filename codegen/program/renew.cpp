@@ -39,9 +39,8 @@ class Renewal {
   /// stored keeps what it has until the end of a step, which may be stopped in its middle.
   bool is_whole_copy(const Access& from, const Access& to) const {
     const Buffer &next = program_.buffer(from.buffer), &old = program_.buffer(to.buffer);
-    return from.turns.empty() && from.maps.empty() && to.turns.empty() && to.maps.empty() &&
-           old.kind == BufferKind::cache && !next.view_of && !keep_[from.buffer.index] && next.type == old.type &&
-           next.dims == old.dims;
+    return from.is_plain() && to.is_plain() && old.kind == BufferKind::cache && !next.view_of &&
+           !keep_[from.buffer.index] && next.type == old.type && next.dims == old.dims;
   }
 
   /// Whether every use of `next` is in these steps and none after step i, which copies it; and whether `old` is read

@@ -26,8 +26,8 @@ class Sharer {
   /// Whether the step makes a buffer of its own that nothing else writes.
   bool copies(const Step& step) const {
     const auto* copy = std::get_if<CopyStep>(&step.what);
-    return copy && copy->to.turns.empty() && copy->to.maps.empty() && !program_.buffer(copy->to.buffer).view_of &&
-           !keep_[copy->to.buffer.index] && uses_.writers(copy->to).size() == 1;
+    return copy && copy->to.is_plain() && !program_.buffer(copy->to.buffer).view_of && !keep_[copy->to.buffer.index] &&
+           uses_.writers(copy->to).size() == 1;
   }
 
   /// Later copies of what step i copies, in the same part of the pass: none is kept from forward for backward, or from
