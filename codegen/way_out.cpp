@@ -65,12 +65,12 @@ class Writer {
 
   /// Micro-batches twice, four and eight times as many as now.
   void accumulate() {
-    if (!writes() || !layout_batch()) return;
+    if (!writes() || !graph_.sample_dim) return;
     const ast::Rule* rule = rule_of_batch();
     for (const int64_t times : {2, 4, 8}) {
       const std::string more = fmt::format("accumulate: {}", times * layout_.accumulate);
       if (rule == nullptr) {
-        add(fmt::format("{} -> none {{ {} }}", graph_.dim(layout_batch()).name, more));
+        add(fmt::format("{} -> none {{ {} }}", graph_.dim(graph_.sample_dim).name, more));
         continue;
       }
       const auto& place = std::get<ast::Place>(rule->node);
@@ -80,30 +80,41 @@ class Writer {
         shown.erase(std::ranges::unique(shown, twice).begin(), shown.end());
         return shown;
       };
-      if (place.attributes.empty())
+      if (place.attributes.empty()) {
         changes_.push_back({{rule->span.file, rule->span.end, rule->span.end},
                             fmt::format(" {{ {} }}", more),
                             on_one_line(fmt::format("{} {{ {} }}", text, more)),
                             true});
-      else if (place.attributes.size() == 1 && place.attributes[0].key.text == "accumulate") {
-        const Span old = place.attributes[0].span;
-        std::string shown = text;
-        shown.replace(old.begin - rule->span.begin, old.size(), more);
-        changes_.push_back({old, more, on_one_line(shown), true});
+        continue;
       }
+      const auto cut = std::ranges::find(place.attributes, "accumulate",
+                                         [](const ast::Attribute& one) { return std::string_view(one.key.text); });
+      const Span last = place.attributes.back().span;
+      const bool is_cut = cut != place.attributes.end();
+      const Span old = is_cut ? cut->span : Span{last.file, last.end, last.end};
+      const std::string change = is_cut ? more : ", " + more;
+      std::string shown = text;
+      shown.replace(old.begin - rule->span.begin, old.size(), change);
+      changes_.push_back({old, change, on_one_line(shown), true});
     }
   }
 
   std::vector<Change> changes() && { return std::move(changes_); }
 
  private:
-  DimId layout_batch() const { return graph_.micro_batches.samples ? graph_.micro_batches.samples : graph_.sample_dim; }
-
+  /// The one that cuts the batch already, where several are of it.
   const ast::Rule* rule_of_batch() const {
-    for (const ast::Rule& rule : written_->rules)
-      if (const auto* place = std::get_if<ast::Place>(&rule.node))
-        if (place->dims.size() == 1 && place->dims[0].text() == graph_.dim(layout_batch()).name) return &rule;
-    return nullptr;
+    const ast::Rule* found = nullptr;
+    for (const ast::Rule& rule : written_->rules) {
+      const auto* place = std::get_if<ast::Place>(&rule.node);
+      if (place == nullptr || place->dims.size() != 1 || place->dims[0].text() != graph_.dim(graph_.sample_dim).name)
+        continue;
+      const bool cuts = std::ranges::count(place->attributes, "accumulate", [](const ast::Attribute& one) {
+                          return std::string_view(one.key.text);
+                        }) > 0;
+      if (found == nullptr || cuts) found = &rule;
+    }
+    return found;
   }
 
   const Graph& graph_;
@@ -244,7 +255,7 @@ std::vector<Change> changes_for_memory(const CompileRequest& request, const Sour
   Writer writer(request, sources, compiled);
   writer.accumulate();
   for (const Node& node : graph.nodes)
-    if (const LoopOp* loop = std::get_if<LoopOp>(&node.op); loop && loop->dim != graph.micro_batches.turns)
+    if (const LoopOp* loop = std::get_if<LoopOp>(&node.op); loop && !takes_parts(graph, *loop))
       writer.add(fmt::format("{} -> none {{ remat: \"layer\" }}", graph.dim(loop->dim).name));
   size_t looked_at = 0;
   for (const Buffer* buffer : largest_buffers(compiled.program)) {

@@ -84,10 +84,12 @@ void differentiate_entry(Compilation& c) {
   const bool cut = (c.layout->accumulate > 1 || c.layout->pipeline) && !generates;
   if (c.entry.is_step() && c.precision.loss_scale) declare_loss_scale(graph, *c.precision.loss_scale);
   if (c.entry.over_batches() && (cut || replicas)) fold_counts(graph, Counts::in_loops);
-  if (replicas && c.entry.is_step()) declare_replicas(graph, replicas->count, replicas->span);
-  else if (replicas) declare_evaluated_parts(graph, replicas->count, c.layout->accumulate, replicas->span);
-  if (cut && (!replicas || c.entry.is_step()))
-    declare_micro_batches(graph, c.layout->accumulate, c.layout->accumulate_span);
+  if (replicas && !c.entry.is_step()) {
+    declare_evaluated_parts(graph, replicas->count, c.layout->accumulate, replicas->span);
+  } else {
+    if (replicas) declare_replicas(graph, replicas->count, replicas->span);
+    if (cut) declare_micro_batches(graph, c.layout->accumulate, c.layout->accumulate_span);
+  }
   graph.micro_batches.by_stages = cut && c.layout->pipeline;
   ComputedAgain again;
   if (c.entry.is_step()) again = group_turns(graph, c.layout->remat);
@@ -102,9 +104,9 @@ void complete_entry(Compilation& c) {
   Graph& graph = c.entry.graph;
   const bool apart = c.entry.is_step() && c.layout->replicas;
   if (apart) run_by_replicas(graph, c.sink);
+  else if (c.layout->replicas && c.entry.purpose.kind != Purpose::Kind::generate) evaluate_by_replicas(graph, c.sink);
   else run_by_micro_batches(graph, c.sink);
   if (c.sink.has_errors()) return;
-  if (!apart && graph.replicas.turns) nest_evaluated_parts(graph);
   if (c.entry.is_step() && is_narrow(c.precision.sums)) narrow_gradients(graph, c.precision.sums);
   if (c.entry.is_step()) {
     unscale_gradients(graph);

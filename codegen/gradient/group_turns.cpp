@@ -12,8 +12,8 @@ namespace {
 
 class Groups {
  public:
-  Groups(Graph& graph, DimId turns, DimId groups, DimId within)
-      : graph_(graph), turns_(turns), groups_(groups), within_(within) {}
+  Groups(Graph& graph, DimId turns, DimId groups, DimId within, bool sums_apart)
+      : graph_(graph), turns_(turns), groups_(groups), within_(within), sums_apart_(sums_apart) {}
 
   /// The node becomes the loop over groups; a new one in its body has the turns of a group.
   void make(NodeId id) {
@@ -29,7 +29,9 @@ class Groups {
     graph_.body(turns.body).owner = inner_;
     LoopOp within{within_, turns.body, turns.reverse, {}, {}, {}, {}};
 
-    for (const LoopOp::Carry& carry : turns.carries) carry_on(carry, groups, within);
+    for (const LoopOp::Carry& carry : turns.carries)
+      if (sums_apart_ && only_adds_up(graph_, turns, carry)) add_up(carry, groups, within);
+      else carry_on(carry, groups, within);
     for (const LoopOp::Slice& slice : turns.slices) take(slice, groups, within);
     for (const LoopOp::Collect& collect : turns.collects) keep(collect, groups, within);
     if (turns.index) count(turns.index, groups, within);
@@ -47,6 +49,23 @@ class Groups {
     const ValueId leaving = build.argument(graph_.type(carry.result), groups.body, inner_);
     groups.carries.push_back({carry.initial, entering, leaving, carry.result});
     within.carries.push_back({entering, carry.entering, carry.leaving, leaving});
+    graph_.value(carry.entering).producer = inner_;
+  }
+
+  /// A group has a sum of its own, which is added to that of the groups before.
+  void add_up(const LoopOp::Carry& carry, LoopOp& groups, LoopOp& within) {
+    GraphBuilder build = beside(graph_, graph_.node(inner_));
+    build.body = groups.body;
+    const ValueType type = graph_.type(carry.result);
+    std::vector<NodeId>& nodes = graph_.body(groups.body).nodes;
+    const auto before = static_cast<std::ptrdiff_t>(nodes.size());
+    const ValueId zeros = build.broadcast(build.literal(0, type.element), type.dims);
+    std::rotate(nodes.begin(), nodes.begin() + before, nodes.end());
+    const ValueId entering =
+        build.argument_called(graph_.value(carry.entering), graph_.type(carry.entering), groups.body, outer_);
+    const ValueId sum = build.argument(type, groups.body, inner_);
+    groups.carries.push_back({carry.initial, entering, build.add(entering, sum), carry.result});
+    within.carries.push_back({zeros, carry.entering, carry.leaving, sum});
     graph_.value(carry.entering).producer = inner_;
   }
 
@@ -108,6 +127,7 @@ class Groups {
 
   Graph& graph_;
   const DimId turns_, groups_, within_;
+  const bool sums_apart_;
   NodeId outer_, inner_;  // of the loop that is made
   BodyId around_;
 };
@@ -133,7 +153,7 @@ ComputedAgain group_turns(Graph& graph, const ComputedAgain& again) {
     GraphBuilder build(graph);
     const DimId groups = build.dim(of.name + ".group", of.size / size, of.span, fmt::format("{} / {}", of.name, size));
     const DimId within = build.dim(of.name + ".within", size, of.span);
-    for (const NodeId id : loops) Groups(graph, dim, groups, within).make(id);
+    for (const NodeId id : loops) Groups(graph, dim, groups, within, false).make(id);
     grouped.loops[groups] = 1;
     graph.grouped.push_back({dim, groups, size});
   }
@@ -141,7 +161,7 @@ ComputedAgain group_turns(Graph& graph, const ComputedAgain& again) {
 }
 
 void nest_turns(Graph& graph, DimId turns, DimId groups, DimId within) {
-  for (const NodeId id : loops_over(graph, turns)) Groups(graph, turns, groups, within).make(id);
+  for (const NodeId id : loops_over(graph, turns)) Groups(graph, turns, groups, within, true).make(id);
 }
 
 }  // namespace mesh

@@ -1,4 +1,5 @@
-// group_turns.h: a loop whose turns are computed again some at a time, as a loop over groups of turns.
+// group_turns.h: a loop as one over groups of turns, with one over the turns of a group in it: where turns are computed
+// again some at a time, and where parts of a batch have parts.
 #pragma once
 #include "codegen/gradient/computed_again.h"
 
@@ -10,7 +11,7 @@ namespace mesh {
 ComputedAgain group_turns(Graph&, const ComputedAgain&);
 
 /// Makes every loop over `turns` one over `groups` with one over `within` in it. What a loop slices may be
-/// [groups, within, ...] already.
+/// [groups, within, ...] already. Sums of a group begin at zero, so that groups need nothing of each other.
 void nest_turns(Graph&, DimId turns, DimId groups, DimId within);
 
 }  // namespace mesh

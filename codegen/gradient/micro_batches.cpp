@@ -52,7 +52,7 @@ class ByMicroBatches {
     answer_callers();
     collect_wanted();
     connect_loop(graph_.node(loop_));
-    name_parts(graph_, parts_, whole_);
+    name_parts(graph_, parts_, {}, whole_);
   }
 
  private:
@@ -84,7 +84,9 @@ class ByMicroBatches {
           .lint("batch_coupled", node.span, "a sum over all samples of `{}` is needed to go on with each of them",
                 graph_.dim(parts_.samples).name)
           .here("{} would be computed twice: for this sum, then with it",
-                parts_.by_replicas ? "in evaluation each replica's part of the batch" : "every micro-batch")
+                !parts_.by_replicas     ? "every micro-batch"
+                : graph_.replicas.turns ? "in evaluation every micro-batch of a replica"
+                                        : "in evaluation each replica's part of the batch")
           .label(parts_.span, "cuts the batch")
           .help(fmt::format("{}leave out `{}`, or allow it: `-A batch_coupled`",
                             parts_.by_replicas ? "" : "compute it of each micro-batch alone, ", cut_by(parts_)));

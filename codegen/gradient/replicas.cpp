@@ -6,11 +6,13 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "codegen/gradient/group_turns.h"
 #include "codegen/gradient/micro_batches.h"
 #include "codegen/gradient/sample_parts.h"
 #include "codegen/graph/builder.h"
+#include "codegen/graph/dims.h"
 #include "codegen/graph/rewrite.h"
 #include "codegen/graph/value_names.h"
 #include "codegen/graph/verify_graph.h"
@@ -39,7 +41,7 @@ class ReplicaLoop {
     graph_.node(loop_).op = op_;
     connect_loop(graph_.node(loop_));
     count_own_samples();
-    name_parts(graph_, parts_, gathered_);
+    name_parts(graph_, parts_, graph_.micro_batches, gathered_);
   }
 
  private:
@@ -218,6 +220,66 @@ class ReplicaLoop {
   std::vector<GatheredValue> gathered_;
 };
 
+/// Makes of the loops over all parts of an evaluation ones over replicas, with one over the micro-batches of a replica
+/// in it.
+class NestedParts {
+ public:
+  explicit NestedParts(Graph& graph)
+      : graph_(graph), replica_(graph.replicas.turns), time_(graph.micro_batches.turns) {}
+
+  void run() {
+    const Dim all = graph_.dim(time_);
+    all_parts_ = GraphBuilder(graph_).fresh_dim("part", all.size, all.span);
+    graph_.dim(time_).size /= graph_.dim(replica_).size;
+    take_inputs_apart();
+    rename_turns();
+    nest_turns(graph_, all_parts_, replica_, time_);
+    count_draws();
+  }
+
+ private:
+  /// [time, ...] as [replica, time, ...], which a step gives inputs too.
+  void take_inputs_apart() {
+    for (Stored& stored : graph_.stored) {
+      if (!has(stored.type.dims, time_)) continue;
+      take_apart(stored.type.dims);
+      graph_.value(stored.value).type.dims = stored.type.dims;
+      inputs_.insert(stored.value);
+    }
+    for (Node& node : graph_.nodes)
+      if (auto* merge = std::get_if<MergeOp>(&node.op); merge && inputs_.contains(node.inputs[0]))
+        take_apart(merge->from);
+  }
+
+  void rename_turns() {
+    for (uint32_t i = 0; i < graph_.values.size(); ++i)
+      if (!inputs_.contains({i})) std::ranges::replace(graph_.value({i}).type.dims, time_, all_parts_);
+    for (Node& node : graph_.nodes) {
+      const bool is_merge = std::holds_alternative<MergeOp>(node.op) && inputs_.contains(node.inputs[0]);
+      if (is_merge || std::holds_alternative<RandomOp>(node.op)) continue;
+      for_each_dim(node.op, [&](DimId& dim) { dim = dim == time_ ? all_parts_ : dim; });
+    }
+  }
+
+  /// By replicas and their micro-batches. The turn is a draw's last input: nothing else is counted by turns.
+  void count_draws() {
+    for (Node& node : graph_.nodes) {
+      auto* random = std::get_if<RandomOp>(&node.op);
+      if (!random || !has(random->counted, time_)) continue;
+      take_apart(random->counted);
+      node.inputs.back() = turn_around(graph_, node.body, replica_);
+      node.inputs.push_back(turn_around(graph_, node.body, time_));
+    }
+  }
+
+  void take_apart(std::vector<DimId>& dims) const { dims.insert(std::ranges::find(dims, time_), replica_); }
+
+  Graph& graph_;
+  const DimId replica_, time_;
+  DimId all_parts_;
+  std::set<ValueId> inputs_;
+};
+
 SampleParts replicas_of(const Graph& graph, Span span) { return {graph.sample_dim, {}, {}, span, true}; }
 
 constexpr PartNames called{"replica", "replica_"};
@@ -239,38 +301,12 @@ void declare_evaluated_parts(Graph& graph, int64_t count, int64_t micro_batches,
   graph.micro_batches.by_replicas = true;
 }
 
-void nest_evaluated_parts(Graph& graph) {
-  const DimId replica = graph.replicas.turns, time = graph.micro_batches.turns;
-  GraphBuilder build(graph);
-  const DimId part = build.dim(fresh_dim_name(graph, "part"), graph.dim(time).size, graph.dim(time).span);
-  graph.dim(time).size /= graph.dim(replica).size;
-  const auto apart = [&](std::vector<DimId>& dims) {
-    const auto at = std::ranges::find(dims, time);
-    if (at == dims.end()) return false;
-    dims.insert(at, replica);
-    return true;
-  };
-  std::set<ValueId> inputs;
-  for (Stored& stored : graph.stored)
-    if (apart(stored.type.dims)) inputs.insert(stored.value);
-  for (uint32_t i = 0; i < graph.values.size(); ++i) {
-    std::vector<DimId>& dims = graph.value({i}).type.dims;
-    if (inputs.contains({i})) apart(dims);
-    else std::ranges::replace(dims, time, part);
-  }
-  for (Node& node : graph.nodes) {
-    if (auto* merge = std::get_if<MergeOp>(&node.op); merge && inputs.contains(node.inputs[0])) apart(merge->from);
-    else if (!std::holds_alternative<RandomOp>(node.op))
-      for_each_dim(node.op, [&](DimId& dim) { dim = dim == time ? part : dim; });
-  }
-  nest_turns(graph, part, replica, time);
-  for (Node& node : graph.nodes)
-    if (auto* random = std::get_if<RandomOp>(&node.op); random && apart(random->counted)) {
-      node.inputs.back() = turn_around(graph, node.body, replica);
-      node.inputs.push_back(turn_around(graph, node.body, time));
-    }
-  graph.micro_batches.by_replicas = false;
-  verify_graph(graph, "nest_evaluated_parts");
+void evaluate_by_replicas(Graph& graph, DiagnosticSink& sink) {
+  run_by_micro_batches(graph, sink);
+  if (sink.has_errors()) return;
+  if (graph.replicas.turns) NestedParts(graph).run();
+  else graph.replicas = std::exchange(graph.micro_batches, {});
+  verify_graph(graph, "evaluate_by_replicas");
 }
 
 void run_by_replicas(Graph& graph, DiagnosticSink& sink) {

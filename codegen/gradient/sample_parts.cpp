@@ -16,11 +16,8 @@ namespace {
 
 class Naming {
  public:
-  Naming(Graph& graph, const SampleParts& parts, const std::vector<GatheredValue>& gathered)
-      : graph_(graph),
-        parts_(parts),
-        inner_(parts.turns == graph.replicas.turns ? graph.micro_batches : SampleParts{}),
-        whole_(gathered) {}
+  Naming(Graph& graph, const SampleParts& parts, const SampleParts& within, const std::vector<GatheredValue>& gathered)
+      : graph_(graph), parts_(parts), within_(within), whole_(gathered) {}
 
   void run() {
     const auto cut_names = [&](std::vector<DimId>& dims) {
@@ -56,7 +53,7 @@ class Naming {
     std::vector<DimId>& dims = stored.type.dims;
     auto at = std::ranges::find(dims, parts_.samples);
     if (at != dims.end()) *at = parts_.part;
-    else if (!inner_.turns || (at = std::ranges::find(dims, inner_.turns)) == dims.end()) return;
+    else if (!within_.turns || (at = std::ranges::find(dims, within_.turns)) == dims.end()) return;
     dims.insert(at, parts_.turns);
     graph_.value(stored.value).type.dims = dims;
   }
@@ -71,15 +68,16 @@ class Naming {
   std::optional<Counted> counted_along(const Node& node) const {
     const std::optional<DimId> along = positions_along(graph_, node);
     if (!along) return {};
-    const auto counted = [&](DimId named, DimId name) {
-      const DimId part = name_in_part(parts_, name);
-      return part ? std::optional(Counted{named ? named : part, static_cast<double>(graph_.dim(part).size)})
-                  : std::nullopt;
+    // A name in a part of a part stays as it is: only where it begins is moved.
+    const auto counted = [&](DimId whole, DimId stays) -> std::optional<Counted> {
+      const DimId part = name_in_part(parts_, whole);
+      if (!part) return {};
+      return Counted{stays ? stays : part, static_cast<double>(graph_.dim(part).size)};
     };
-    if (*along == inner_.part) return counted(*along, inner_.samples);
-    for (const SampleParts::Name& name : inner_.names)
-      if (*along == name.part) return counted(*along, name.samples);
-    return counted({}, *along);
+    if (*along == within_.part) return counted(within_.samples, *along);
+    for (const SampleParts::Name& name : within_.names)
+      if (*along == name.part) return counted(name.samples, *along);
+    return counted(*along, {});
   }
 
   /// position[batch] is turn * size of a part + position[part].
@@ -110,7 +108,7 @@ class Naming {
       if (!random) continue;
       const auto at = std::ranges::find_if(random->counted, [&](DimId dim) {
         return dim == parts_.part || std::ranges::count(parts_.names, dim, &SampleParts::Name::part) > 0 ||
-               (inner_.turns && dim == inner_.turns);
+               (within_.turns && dim == within_.turns);
       });
       if (at == random->counted.end()) continue;
       const auto is_turn = [&](DimId dim) { return !has(random->dims, dim); };
@@ -136,17 +134,11 @@ class Naming {
 
   Graph& graph_;
   const SampleParts& parts_;
-  const SampleParts inner_;  // parts of these, which have been named
+  const SampleParts& within_;
   const std::vector<GatheredValue>& whole_;
 };
 
 }  // namespace
-
-std::string fresh_dim_name(const Graph& graph, std::string name) {
-  const auto taken = [&] { return std::ranges::count(graph.dims, name, &Dim::name) > 0; };
-  while (taken()) name += "_";
-  return name;
-}
 
 ValueId turn_around(Graph& graph, BodyId body, DimId turns) {
   NodeId owner = graph.body(body).owner;
@@ -169,9 +161,9 @@ DimId name_in_part(const SampleParts& parts, DimId dim) {
 SampleParts declare_parts(Graph& graph, SampleParts parts, int64_t turns, int64_t cut, const PartNames& called) {
   const auto part_of = [&](DimId dim) {
     const Dim whole = graph.dim(dim);
-    return GraphBuilder(graph).dim(fresh_dim_name(graph, called.part + whole.name), whole.size / cut, whole.span);
+    return GraphBuilder(graph).fresh_dim(called.part + whole.name, whole.size / cut, whole.span);
   };
-  parts.turns = GraphBuilder(graph).dim(fresh_dim_name(graph, called.turn), turns, parts.span);
+  parts.turns = GraphBuilder(graph).fresh_dim(called.turn, turns, parts.span);
   parts.part = part_of(parts.samples);
   for (const DimId name : names_of_samples(graph, parts.samples, cut))
     if (name != parts.samples) parts.names.push_back({name, part_of(name)});
@@ -196,8 +188,9 @@ bool samples_first(const Graph& graph, const SampleParts& parts, DiagnosticSink&
   return good;
 }
 
-void name_parts(Graph& graph, const SampleParts& parts, const std::vector<GatheredValue>& gathered) {
-  Naming(graph, parts, gathered).run();
+void name_parts(Graph& graph, const SampleParts& parts, const SampleParts& within,
+                const std::vector<GatheredValue>& gathered) {
+  Naming(graph, parts, within, gathered).run();
 }
 
 }  // namespace mesh

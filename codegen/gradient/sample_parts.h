@@ -21,15 +21,14 @@ struct GatheredValue {
 /// What a name of the samples is called in a part; unset for another dim.
 DimId name_in_part(const SampleParts&, DimId);
 
-/// What the dims of a loop over parts are called: its turns, and in front of a name of samples those of one.
+/// What the dims of a loop over parts are called: its turns, and what stands in front of each name of the samples in
+/// that of a part.
 struct PartNames {
   const char *turn, *part;
 };
-/// The name, or a longer one that no dim has.
-std::string fresh_dim_name(const Graph&, std::string name);
-/// Adds to the graph the dims of a loop of so many turns, called `turn`, and of what each has of the samples by every
-/// name of theirs, called `part` and that name; gives the parts with them. The graph's own samples are cut into `cut`
-/// parts: into one where they are those of a turn.
+/// Adds to the graph the dims of a loop over so many parts, called `turn`, and of what each part has of the samples by
+/// every name of theirs; gives the parts with them. `cut`: into how many the graph's samples are cut, 1 where it has
+/// those of one part alone.
 SampleParts declare_parts(Graph&, SampleParts, int64_t turns, int64_t cut, const PartNames&);
 
 /// E0413 unless samples come first in every input that has them, and nothing that is kept has them.
@@ -38,7 +37,8 @@ bool samples_first(const Graph&, const SampleParts&, DiagnosticSink&);
 /// The turn, an i32, of the loop over `turns` around a body.
 ValueId turn_around(Graph&, BodyId, DimId turns);
 
-/// With the loop over the turns built.
-void name_parts(Graph&, const SampleParts&, const std::vector<GatheredValue>&);
+/// Gives what is in loops over the turns of `parts` the names of a part, counts positions and draws over all samples,
+/// and puts gathered values together. `within`: the parts of these, whose names have been given; none: unset.
+void name_parts(Graph&, const SampleParts& parts, const SampleParts& within, const std::vector<GatheredValue>&);
 
 }  // namespace mesh

@@ -35,6 +35,11 @@ DimId GraphBuilder::dim(std::string name, int64_t size, Span where, std::string 
   return {static_cast<uint32_t>(graph.dims.size() - 1)};
 }
 
+DimId GraphBuilder::fresh_dim(std::string name, int64_t size, Span span) {
+  while (std::ranges::count(graph.dims, name, &Dim::name) > 0) name += "_";
+  return dim(std::move(name), size, span);
+}
+
 StoredId GraphBuilder::stored(StoredKind kind, std::string path, ValueType type, meshrt::Initial initial,
                               StoredId parameter) {
   const StoredId id{static_cast<uint32_t>(graph.stored.size())};

@@ -31,6 +31,8 @@ class GraphBuilder {
   ValueId value(Op op, std::vector<ValueId> inputs);
 
   DimId dim(std::string name, int64_t size, Span span = {}, std::string derivation = {});
+  /// Of that name, or of a longer one that no dim has.
+  DimId fresh_dim(std::string name, int64_t size, Span span);
   StoredId stored(StoredKind, std::string path, ValueType, meshrt::Initial,
                   StoredId parameter = {});  // with its ReadOp at the root's front
   BodyId new_body(NodeId owner);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "codegen/graph/hash.h"
 
@@ -201,17 +202,19 @@ bool has_samples(const Graph& graph, const ValueType& type) {
   });
 }
 
+bool takes_parts(const Graph& graph, const LoopOp& loop) {
+  return loop.dim && (loop.dim == graph.micro_batches.turns || loop.dim == graph.replicas.turns);
+}
+
 std::vector<std::pair<std::string, int64_t>> written_dims(const Graph& graph, const ValueType& type) {
   const std::vector<DimId> cut = sample_dims(graph);
   std::vector<std::pair<std::string, int64_t>> dims;
-  for (size_t i = 0; i < type.dims.size(); ++i) {
-    const std::vector<DimId> next(
-        type.dims.begin() + static_cast<ptrdiff_t>(i),
-        type.dims.begin() + static_cast<ptrdiff_t>(std::min(i + cut.size(), type.dims.size())));
-    const bool are_samples = !cut.empty() && next == cut;
-    const Dim& dim = graph.dim(are_samples ? graph.sample_dim : type.dims[i]);
+  for (std::span<const DimId> rest = type.dims; !rest.empty();) {
+    const bool are_samples =
+        !cut.empty() && rest.size() >= cut.size() && std::ranges::equal(rest.first(cut.size()), cut);
+    const Dim& dim = graph.dim(are_samples ? graph.sample_dim : rest.front());
     dims.emplace_back(dim.name, dim.size);
-    if (are_samples) i += cut.size() - 1;
+    rest = rest.subspan(are_samples ? cut.size() : 1);
   }
   return dims;
 }

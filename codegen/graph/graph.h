@@ -409,8 +409,8 @@ struct Bound {
 /// took the place of `samples`, `turns` slower; else unset.
 struct SampleParts {
   DimId samples, turns, part;
-  Span span;  // of `accumulate: 4`, of `microbatches: 8`, or of `sync: 500`
-  bool by_replicas = false, by_stages = false;
+  Span span;                                    // of `accumulate: 4`, of `microbatches: 8`, or of `sync: 500`
+  bool by_replicas = false, by_stages = false;  // what cuts them, for those who read of it
   struct Name {
     DimId samples, part;
   };
@@ -469,7 +469,7 @@ struct Graph {
   std::optional<Objective> objective;
   std::vector<Metric> metrics;  // the loss first, what is watched last
   DimId sample_dim;
-  SampleParts replicas;  // that train apart: each has a part of the samples, of which the micro-batches are parts
+  SampleParts replicas;  // that train apart, or are evaluated: where both are set, micro-batches are parts of these
   SampleParts micro_batches;
   std::vector<RanksDim> ranks_dims;      // of manual regions
   std::optional<Generation> generation;  // until the entry is made of it
@@ -502,6 +502,9 @@ std::vector<DimId> sample_dims(const Graph&);
 
 /// Whether a value of the type is of single samples: of those of a step, or of a part.
 bool has_samples(const Graph&, const ValueType&);
+
+/// Whether a loop's turns are parts of the samples.
+bool takes_parts(const Graph&, const LoopOp&);
 
 /// Names and sizes of a type's dims as the spec has them: the dims that samples are in (sample_dims) are one again.
 std::vector<std::pair<std::string, int64_t>> written_dims(const Graph&, const ValueType&);

@@ -55,7 +55,9 @@ void Declared::find_gradients_of_turns(BodyId body) {
   };
   for (const NodeId id : std::views::reverse(graph_.body(body).nodes)) {
     const Node& node = graph_.node(id);
-    if (puts_groups_together(node)) same(node.inputs[0], node.results[0]);
+    const auto* map = std::get_if<MapOp>(&node.op);  // within replicas a sum is rounded before it is stacked
+    const bool rounds = node.body != graph_.root() && map != nullptr && is_cast(map->function);
+    if (puts_groups_together(node) || rounds) same(node.inputs[0], node.results[0]);
     const LoopOp* loop = std::get_if<LoopOp>(&node.op);
     if (!loop) continue;
     for (const auto& collect : loop->collects) same(collect.turn, collect.stacked);

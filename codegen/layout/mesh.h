@@ -123,8 +123,8 @@ struct Replicas {
   Span rule;  // the one that says so, of the samples
   Span span;  // of `sync: 500` in it
   explicit operator bool() const { return count > 1; }
-  /// Of two rules of the samples: whether one divides them among the replicas, the other what each replica then has.
-  bool divide_before(Span one, Span other) const { return *this && (one == rule) != (other == rule); }
+  /// Whether one of two rules divides the samples among the replicas, and the other what each replica then has.
+  bool divide_in_two_steps(Span one, Span other) const { return *this && (one == rule) != (other == rule); }
 };
 
 struct Layout {

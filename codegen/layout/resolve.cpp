@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "codegen/elaborate/declarations.h"
+#include "codegen/layout/resolve_attributes.h"
 #include "codegen/layout/resolve_check.h"
 #include "codegen/layout/resolve_manual.h"
 #include "codegen/layout/resolve_mesh.h"
@@ -109,6 +110,7 @@ std::optional<Layout> resolve_layout(const SourceProgram& program, const Graph& 
   if (sink.error_count() > errors_before) return {};
   if (layout.automatic.known()) return layout;  // to be completed
   check_replicas(graph, layout, sink);
+  check_micro_batches(graph, layout, sink);
   if (sink.error_count() > errors_before) return {};
   check_rules(graph, layout, sink);
   if (sink.error_count() == errors_before) spread_merged(graph, layout, sink);

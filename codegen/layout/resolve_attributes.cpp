@@ -71,32 +71,17 @@ class Attributes {
       return;
     }
     constexpr double most = 1e15;  // far above any batch, and still a whole number exactly
-    const int64_t batch = graph_.dim(dim).size;
     const auto count = static_cast<int64_t>(std::min(number->value, most));
     if (layout_.accumulate_span.known()) {
       sink_.error("E0411", attribute.span, "`accumulate` where the batch is cut already")
           .here("both cut the batch")
           .label(layout_.accumulate_span, "the first")
-          .help("leave out `accumulate`: a pipeline adds up the gradients of its micro-batches");
-      return;
-    }
-    if (batch % count != 0 && !graph_.generation) {  // what writes texts takes them as one batch
-      sink_
-          .error("E0412", attribute.value->span, "{} micro-batches do not divide `{}` = {}", count,
-                 graph_.dim(dim).name, batch)
-          .label(graph_.dim(dim).span, "the batch of one step")
-          .help(fmt::format("`accumulate: {}` or a batch of {} would do", divisor_below(batch, count),
-                            (batch / count + 1) * count));
+          .help(layout_.pipeline ? "leave out `accumulate`: a pipeline adds up the gradients of its micro-batches"
+                                 : "leave one of them out");
       return;
     }
     layout_.accumulate = count;
     layout_.accumulate_span = attribute.span;
-  }
-
-  static int64_t divisor_below(int64_t batch, int64_t count) {
-    int64_t divisor = std::min(batch, count);
-    while (batch % divisor != 0) --divisor;
-    return divisor;
   }
 
   const ast::Place& place_;
@@ -106,6 +91,22 @@ class Attributes {
 };
 
 }  // namespace
+
+void check_micro_batches(const Graph& graph, const Layout& layout, DiagnosticSink& sink) {
+  const int64_t count = layout.accumulate, replicas = layout.replicas.count;
+  if (count == 1 || graph.generation) return;  // what writes texts takes them as one batch
+  const Dim& batch = graph.dim(graph.sample_dim);
+  const int64_t own = batch.size / replicas;
+  if (own % count == 0) return;
+  int64_t fewer = std::min(own, count);
+  while (own % fewer != 0) --fewer;
+  const std::string whole = fmt::format("`{}` = {}", batch.name, batch.size);
+  auto report = sink.error("E0412", layout.accumulate_span, "{} micro-batches do not divide {}", count,
+                           replicas == 1 ? whole : fmt::format("the {} samples of a replica", own));
+  if (replicas == 1) report.label(batch.span, "the batch of one step");
+  else report.label(layout.replicas.span, "each of {} replicas has its part of {}", replicas, whole);
+  report.help(fmt::format("`accumulate: {}` or a batch of {} would do", fewer, (own / count + 1) * count * replicas));
+}
 
 void resolve_attributes(const ast::Place& place, const Graph& graph, const std::set<DimId>& loops, bool general,
                         Layout& layout, DiagnosticSink& sink) {

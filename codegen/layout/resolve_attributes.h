@@ -13,10 +13,12 @@ namespace mesh {
 
 /// `batch -> data { accumulate: 4 }`: layout.accumulate. `layer -> none { remat: "layer" }`: layout.remat. E0411 for an
 /// attribute that does not exist, has a wrong value or stands with a dim that it says nothing of (`general`: the rule
-/// stands in no scope, `in` or pin); E0412 where the batch cannot be cut so. `loops`: dims that a `repeat` runs over.
+/// stands in no scope, `in` or pin). `loops`: dims that a `repeat` runs over.
 /// Those of pipelines are read by resolve_pipeline.h, those of replicas by resolve_replicas.h.
 void resolve_attributes(const ast::Place&, const Graph&, const std::set<DimId>& loops, bool general, Layout&,
                         DiagnosticSink&);
+/// E0412 where `accumulate` does not divide the samples of a step, or of one replica.
+void check_micro_batches(const Graph&, const Layout&, DiagnosticSink&);
 /// How the rule deals a dim to the ranks of `axes`: `seq -> ctx { owns: "zigzag" }`; blocks where it does not say.
 /// E0411 for a value that says nothing, or not of this dim and so many ranks.
 Deal deal_of(const ast::Place&, const Graph&, const MeshShape&, const std::vector<AxisId>& axes, DimId,

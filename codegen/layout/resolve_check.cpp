@@ -265,8 +265,7 @@ class Checker {
       const auto own = rule_rank(rule, subject.kind, subject.paths, subject.type.dims, dim);
       if (own) effective_.insert(&rule);
       if (!own || (rank && *own < *rank)) continue;
-      if (rank && *own == *rank && !says_again(*top, rule) && !layout_.replicas.divide_before(top->span, rule.span) &&
-          reported_.insert({top, &rule}).second) {
+      if (rank && *own == *rank && !says_again(*top, rule) && reported_.insert({top, &rule}).second) {
         auto report = sink_.error("E0406", rule.span, "two rules of equal rank place dim `{}` of {}",
                                   graph_.dim(dim).name, called(subject));
         report.label(top->span, "the first").label(subject.span, to_string(graph_, subject.type));
@@ -351,7 +350,7 @@ class Checker {
         return has_effect(rule) && std::find(rule.axes.begin(), rule.axes.end(), id) != rule.axes.end();
       };
       if (axis.size == 1 || std::any_of(layout_.rules.begin(), layout_.rules.end(), uses)) continue;
-      if (std::find(layout_.replicated.begin(), layout_.replicated.end(), id) != layout_.replicated.end()) continue;
+      if (contains(layout_.replicated, id) || contains(layout_.replicas.axes, id)) continue;
       sink_.lint("idle_mesh_axis", axis.span, "layout `{}` never uses mesh axis `{}`", layout_.name, axis.name)
           .here("its {} ranks repeat the same work", axis.size)
           .label(layout_.span, "this layout")
@@ -377,6 +376,11 @@ class Checker {
 
 }  // namespace
 
-void check_rules(const Graph& graph, const Layout& layout, DiagnosticSink& sink) { Checker(graph, layout, sink).run(); }
+void check_rules(const Graph& graph, const Layout& layout, DiagnosticSink& sink) {
+  if (!layout.replicas) return Checker(graph, layout, sink).run();
+  Layout of_replica = layout;  // no other rule uses the axes that replicas are along
+  std::erase_if(of_replica.rules, [&](const Rule& rule) { return rule.span == layout.replicas.rule; });
+  Checker(graph, of_replica, sink).run();
+}
 
 }  // namespace mesh

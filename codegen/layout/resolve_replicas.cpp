@@ -28,6 +28,12 @@ class ReplicaRule {
           .help("say how many, as in `{ sync: 500, outer: sgd(lr: 0.7, momentum: 0.9, nesterov: true) }`");
       return;
     }
+    if (layout_.replicas) {
+      sink_.error("E0411", sync->span, "`sync` where the samples are those of replicas already")
+          .label(layout_.replicas.span, "the first")
+          .help("leave one of them out: ranks of the other rule make one replica together");
+      return;
+    }
     Replicas made;
     made.rule = rule_;
     made.span = sync->span;
@@ -123,7 +129,7 @@ class ReplicaRule {
 
   bool is_divided(const Replicas& made) {
     const Dim& batch = graph_.dim(graph_.sample_dim);
-    if (batch.size % made.count == 0) return true;
+    if (batch.size % made.count == 0 || graph_.generation) return true;  // what writes texts takes them as one batch
     sink_.error("E0412", rule_, "{} replicas do not divide `{}` = {}", made.count, batch.name, batch.size)
         .here("each replica trains with equally many samples")
         .label(batch.span, "the batch of one step, of all replicas")
@@ -165,16 +171,6 @@ void check_replicas(const Graph& graph, const Layout& layout, DiagnosticSink& si
     sink.error("E0901", layout.pipeline.span, "a pipeline within replicas is not built yet")
         .label(replicas.span, "they train apart")
         .help("leave out one of the two");
-  const Dim& batch = graph.dim(graph.sample_dim);
-  if (const int64_t own = batch.size / replicas.count, parts = layout.accumulate; own % parts != 0) {
-    int64_t fewer = std::min(own, parts);
-    while (own % fewer != 0) --fewer;
-    sink.error("E0412", layout.accumulate_span, "{} micro-batches do not divide the {} samples of a replica", parts,
-               own)
-        .label(replicas.span, "each of {} replicas has its part of `{}` = {}", replicas.count, batch.name, batch.size)
-        .help(fmt::format("`accumulate: {}` or a batch of {} would do", fewer,
-                          (own / parts + 1) * parts * replicas.count));
-  }
   for (const Node& node : graph.nodes) {
     const auto* update = std::get_if<UpdateOp>(&node.op);
     if (!update) continue;

@@ -155,7 +155,7 @@ class Rules {
     const auto text = [](const std::optional<Glob>& glob) { return glob ? glob->text() : std::string(); };
     for (const Rule& other : layout_.rules) {
       if (other.dims != rule.dims || other.scope != rule.scope || text(other.in) != text(rule.in) ||
-          text(other.pin) != text(rule.pin) || layout_.replicas.divide_before(other.span, rule.span))
+          text(other.pin) != text(rule.pin) || layout_.replicas.divide_in_two_steps(other.span, rule.span))
         continue;
       sink_.error("E0406", product.span, "two rules of equal rank place dim `{}`", product.text())
           .here("the second one")

@@ -133,6 +133,18 @@ const Rule* best(const Layout& layout, ValueKind kind, const ValuePaths& paths, 
   return found;
 }
 
+/// Where no replicas train, texts that are generated say, the ranks of both rules have parts of the samples.
+void join_rules_of_samples(Layout& layout) {
+  const auto by_sync = std::ranges::find(layout.rules, layout.replicas.rule, &Rule::span);
+  const auto own = std::ranges::find_if(layout.rules, [&](const Rule& rule) {
+    return by_sync != layout.rules.end() && rule.span != by_sync->span && rule.dims == by_sync->dims &&
+           rule.scope == RuleScope::general && !rule.in && !rule.pin;
+  });
+  if (own == layout.rules.end()) return;
+  by_sync->axes.insert(by_sync->axes.end(), own->axes.begin(), own->axes.end());
+  layout.rules.erase(own);
+}
+
 }  // namespace
 
 const Rule* rule_for(const Layout& layout, ValueKind kind, const ValuePaths& paths, const std::vector<DimId>& dims,
@@ -146,11 +158,12 @@ const Rule* rule_for(const Layout& layout, ValueKind kind, const ValuePaths& pat
 
 Layout for_parts(const Layout& layout, const Graph& graph) {
   Layout result = layout;
+  if (layout.replicas && !graph.replicas.turns) join_rules_of_samples(result);
   for (Rule& rule : result.rules)
     for (const SampleParts* parts : {&graph.micro_batches, &graph.replicas}) {
-      const bool of_replicas = layout.replicas && rule.span == layout.replicas.rule;
-      if (!parts->turns || (of_replicas && !parts->by_replicas)) continue;
-      std::replace(rule.dims.begin(), rule.dims.end(), parts->samples, of_replicas ? parts->turns : parts->part);
+      const bool by_sync = layout.replicas && rule.span == layout.replicas.rule;
+      if (!parts->turns || (by_sync && parts != &graph.replicas)) continue;
+      std::replace(rule.dims.begin(), rule.dims.end(), parts->samples, by_sync ? parts->turns : parts->part);
       std::replace(rule.unless.begin(), rule.unless.end(), parts->samples, parts->part);
       for (const SampleParts::Name& name : parts->names)
         for (std::vector<DimId>* dims : {&rule.dims, &rule.unless})

@@ -40,7 +40,8 @@ std::string rule_text(const Graph&, const MeshShape&, const Rule&);
 std::vector<const Rule*> added_rules(const Layout&);
 
 /// The same rules where the graph's samples are in parts: what is said of samples holds of each part, of the smallest
-/// where there are parts of parts; what makes replicas of the samples holds of these.
+/// where there are parts of parts; what makes replicas of the samples holds of these. Where no replicas train, it is
+/// one with the rule for what a replica has.
 Layout for_parts(const Layout&, const Graph&);
 
 /// Whether `in PATH` covers what has this path: that one, or what lies under it.

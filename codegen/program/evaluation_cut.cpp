@@ -17,8 +17,8 @@ class Cutter {
  public:
   Cutter(const ShardedGraph& sharded, const Lowering& lowering)
       : sharded_(sharded), graph_(sharded.graph), lowering_(lowering) {
-    const SampleParts& parts = graph_.micro_batches;
-    if (graph_.sample_dim) names_ = names_of_samples(graph_, parts.turns ? parts.part : graph_.sample_dim);
+    if (graph_.sample_dim) names_ = names_of_samples(graph_, sample_dims(graph_).back());
+    const SampleParts& parts = graph_.micro_batches.turns ? graph_.micro_batches : graph_.replicas;
     for (const SampleParts::Name& name : parts.names)
       if (!has(names_, name.part)) chunks_.push_back(name.part);
     cut_.batch.resize(graph_.nodes.size());
@@ -66,13 +66,8 @@ class Cutter {
     const Node& node = producer(value);
     if (!graph_.sample_dim || node.body != graph_.root()) return {};
     if (const auto* loop = std::get_if<LoopOp>(&node.op))
-      return takes_parts(*loop) ? carried_over(*loop, value) : std::nullopt;
+      return takes_parts(graph_, *loop) ? carried_over(*loop, value) : std::nullopt;
     return reduction_over(node, names_);
-  }
-
-  /// Whether a loop goes through parts of the samples.
-  bool takes_parts(const LoopOp& loop) const {
-    return loop.dim == graph_.micro_batches.turns || loop.dim == graph_.replicas.turns;
   }
 
   /// How micro-batches combine in what their loop gives, or that in one over replicas. A sum that was made within a
@@ -81,14 +76,22 @@ class Cutter {
   std::optional<Reduce> carried_over(const LoopOp& loop, ValueId value) const {
     for (const auto& carry : loop.carries)
       if (carry.result == value) {
-        const Node& last = producer(carry.leaving);
-        if (const auto* inner = std::get_if<LoopOp>(&last.op); inner && takes_parts(*inner))
-          return carried_over(*inner, carry.leaving);
+        const ValueId leaving = origin(carry.leaving);
+        if (const LoopOp* inner = loop_of_parts(leaving, loop.body)) return carried_over(*inner, leaving);
+        for (const ValueId input : producer(leaving).inputs)
+          if (const LoopOp* inner = loop_of_parts(origin(input), loop.body)) return carried_over(*inner, origin(input));
         std::set<ValueId> seen{carry.entering};
         if (is_of_one_batch(carry.leaving, loop.body, seen)) return {};
-        return combining(last.op);
+        return combining(producer(leaving).op);
       }
     return {};
+  }
+
+  /// The loop over micro-batches in the turns of replicas that gives `value`, which may be added to what entered.
+  const LoopOp* loop_of_parts(ValueId value, BodyId turns) const {
+    const Node& node = producer(value);
+    const auto* loop = std::get_if<LoopOp>(&node.op);
+    return loop != nullptr && node.body == turns && takes_parts(graph_, *loop) ? loop : nullptr;
   }
 
   /// Whether `value`, of the turns of `turns`, reads a sum over samples that was made in a loop within these, or one
@@ -114,7 +117,7 @@ class Cutter {
     if (reach.nodes[id.index]) return;
     reach.nodes[id.index] = true;
     const auto of_samples = [&](DimId dim) {
-      return dim && (dim == graph_.sample_dim || dim == graph_.micro_batches.part);
+      return dim && (dim == graph_.sample_dim || dim == graph_.micro_batches.part || dim == graph_.replicas.part);
     };
     if (std::holds_alternative<ReadOp>(node.op) && std::ranges::any_of(graph_.type(value).dims, of_samples))
       reach.separable = false;

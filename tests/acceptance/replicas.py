@@ -120,10 +120,13 @@ class Bench:
         self.x, self.y = random.normal(size=(5 * BATCH, A)), random.normal(size=(5 * BATCH, O))
         np.save(f"{folder}/x.npy", self.x)
         np.save(f"{folder}/y.npy", self.y)
+        self.seen = random.normal(size=(4 * BATCH + 5, A)), random.normal(size=(4 * BATCH + 5, O))  # the last batch has a rest
+        np.save(f"{folder}/seen_x.npy", self.seen[0])
+        np.save(f"{folder}/seen_y.npy", self.seen[1])
         self.start = {"w": random.normal(size=(A, H)) / 2, "out": random.normal(size=(H, O)) / 2, "l.v": random.normal(size=(L, H, H)) / 3, "still": random.normal(size=O)}
         safetensors.write(f"{folder}/start.safetensors", self.start)
         with open(f"{folder}/run.yaml", "w") as file:
-            file.write("data: { x: {file: x.npy}, y: {file: y.npy} }\nvalidation: { x: {file: x.npy}, y: {file: y.npy}, every: 4 }\n"
+            file.write("data: { x: {file: x.npy}, y: {file: y.npy} }\nvalidation: { x: {file: seen_x.npy}, y: {file: seen_y.npy}, every: 4 }\n"
                        "train: { params: start.safetensors }\nlog: { every: 1, watch: [grad_norm] }\n")
 
     def program(self, name, layout, mesh, frozen, spec=SPEC):
@@ -144,7 +147,7 @@ class Bench:
         for t in range(1, steps + 1):
             at = (t - 1) % 5 * BATCH
             curve[t] = made.step(t, self.x[at:at + BATCH], self.y[at:at + BATCH])
-            validated[t] = float(loss_and_gradients(made.shared, self.x, self.y)[0])
+            validated[t] = float(loss_and_gradients(made.shared, *self.seen)[0])
         return curve, validated, made.tensors()
 
 
@@ -156,7 +159,7 @@ def check_numbers(report, bench, case, mesh, ranks, replicas, sync, trained, mic
     (text, outer), frozen = OUTER[case], FROZEN[trained]
     name = "-".join(filter(None, (case, trained, str(ranks), str(sync), "micro" * (micro_batches > 1), "batch" * (split == "batch"))))
     steps = 3 * sync + 1  # ends between two outer steps
-    program = bench.program(name, f"layout default on {'plane' if 'model' in mesh else 'line'} {{ batch -> data {{ sync: {sync}{text}, accumulate: {micro_batches} }}{f'; {split} -> model' if 'model' in mesh else ''} }}\n", mesh, frozen, SPECS.get(trained, SPEC))
+    program = bench.program(name, f"layout default on {'plane' if 'model' in mesh else 'line'} {{ batch -> data {{ sync: {sync}{text}{f', accumulate: {micro_batches}' if micro_batches > 1 else ''} }}{f'; {split} -> model' if 'model' in mesh else ''} }}\n", mesh, frozen, SPECS.get(trained, SPEC))
     lines, said = bench.train(program, ranks, name, steps)
     curve, validated, expected = bench.simulated(replicas, sync, outer, frozen, steps)
     losses = {line["step"]: (line["loss"], line["watch"]["grad_norm"]) for line in lines if "loss" in line}
@@ -252,11 +255,16 @@ def check_places(report, folder, random):
         report.true(f"{layout}: the same on one rank", "are equal" in execute(meshc(), "verify", f"{folder}/places.mesh", *allowed).stdout)
 
 
-DRAWN = """dim batch = 8, seq = 3, token = batch * seq
+DRAWN = """dim batch = 8, seq = 3, token = batch * seq, layer = 2
 model Drawn {
   input x : real[batch, seq]
   param w : real[seq] = ones
-  flat = dropout((x * w)[batch * seq as token], rate: 0.5)
+  h = x * w
+  repeat layer {
+    param v : real[seq] = ones
+    h = h * v + random_normal[seq, batch]()
+  }
+  flat = dropout(h[batch * seq as token], rate: 0.5)
   loss = mean[token]((flat - random_normal[token]()) ^ 2)
   minimize loss with sgd(lr: 0.1)
 }
@@ -269,7 +277,7 @@ layout plain on line { batch -> data }
 
 
 def check_drawn(report, folder, random):
-    """What is drawn along samples that are merged with others is drawn for them by their places in the batch of all, however it is cut."""
+    """What is drawn along samples, merged with others too, is drawn for them by their places in the batch of all, however it is cut."""
     with open(f"{folder}/drawn.mesh", "w") as file:
         file.write(DRAWN)
     np.save(f"{folder}/drawn.npy", random.normal(size=(8, 3)))

@@ -1,5 +1,7 @@
 #include "data/batches.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -498,17 +500,25 @@ TEST_F(BatchesTest, MistakesHaveTheirLine) {
   }
 }
 
-// A step by micro-batches has two dims for the one that the spec knows.
+// A step by micro-batches has two dims for the one that the spec knows, by those of replicas three.
 TEST_F(BatchesTest, MicroBatchesAreToldAsPartsOfTheBatch) {
   write_npy_file("a.npy", {5, 3});
-  info_.sample_dim = "batch", info_.sample_dims = {"time", "micro_batch"};
+  info_.sample_dim = "batch";
+  const auto told = [](const char* parts) {
+    return fmt::format(
+        "`a.npy` has the shape [5, 3], which does not fit `x` [batch {}, d 4]\n"
+        "  --> run.yaml:1:19\n1 | data: {{ x: {{file: a.npy}} }}\n  |                   ^^^^^ its first dim counts "
+        "samples, as `batch` does, the first dim of the first input: each must be [4], not [3]",
+        parts);
+  };
+  info_.sample_dims = {"time", "micro_batch"};
   Inputs inputs;
   inputs.add("x", Type::i32, {dim("time", 2), dim("micro_batch", 3), dim("d", 4)});
-  EXPECT_EQ(
-      error(inputs, "{ x: {file: a.npy} }"),
-      "`a.npy` has the shape [5, 3], which does not fit `x` [batch 6, as 2 micro-batches of 3, d 4]\n"
-      "  --> run.yaml:1:19\n1 | data: { x: {file: a.npy} }\n  |                   ^^^^^ its first dim counts samples, "
-      "as `batch` does, the first dim of the first input: each must be [4], not [3]");
+  EXPECT_EQ(error(inputs, "{ x: {file: a.npy} }"), told("6, as 2 parts of 3"));
+  info_.sample_dims = {"replica", "time", "micro_batch"};
+  Inputs of_replicas;
+  of_replicas.add("x", Type::i32, {dim("replica", 4), dim("time", 2), dim("micro_batch", 3), dim("d", 4)});
+  EXPECT_EQ(error(of_replicas, "{ x: {file: a.npy} }"), told("24, as 4 x 2 parts of 3"));
 }
 
 }  // namespace

@@ -83,6 +83,8 @@ const std::vector<Case>& cases() {
       {"replicas_three", "tests/emit/specs/replicas.mesh", "apart", {}, {}, "f64", "", watched},
       {"replicas_mean", "tests/emit/specs/replicas.mesh", "mean", {}, {}},
       {"replicas_both", "tests/emit/specs/replicas.mesh", "both", {}, {}},
+      {"replicas_micro", "tests/emit/specs/replicas.mesh", "micro", {}, {}, "f64", "", watched},
+      {"replicas_parts", "tests/emit/specs/replicas.mesh", "parts", {}, {}},
       {"pipe_fill", "tests/emit/specs/pipelined.mesh", "fill", {{"pipe", 3}}, {}},
       {"pipe_turns", "tests/emit/specs/pipelined.mesh", "turns", {{"pipe", 4}}, {}, "f64"},
       {"pipe_eager", "tests/emit/specs/pipelined.mesh", "eager", {{"pipe", 2}}, {{"layer", "4"}}},

@@ -45,8 +45,8 @@ struct ProgramInfo {
   PipelineInfo pipeline;
   std::vector<std::pair<std::string, int64_t>> dims;
   std::string sample_dim;                ///< the dim of which a batch is made; empty without `minimize`
-  std::vector<std::string> sample_dims;  ///< what it is in the input tensors, slowest first: itself, or two neighbours
-                                         ///< where a step runs by micro-batches
+  std::vector<std::string> sample_dims;  ///< what it is in the input tensors, slowest first: itself, or several
+                                         ///< neighbours where a step takes samples in parts
   std::vector<std::string> metrics;      ///< names; the loss first
   std::vector<std::string> outputs;      ///< names of the tensors that a run file may ask to be written
   struct Generation {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 #include "system/suggest.h"
 
@@ -27,13 +28,17 @@ std::string shape_of(const Tensor& tensor, const ProgramInfo& info) {
   std::vector<std::string> dims;
   for (size_t d = 0; d < tensor.dims.size(); ++d) {
     const LocalDim& dim = tensor.dims[d];
-    const bool cut = info.sample_dims.size() == 2 && dim.name == info.sample_dims[0] && d + 1 < tensor.dims.size();
-    if (cut) {  // the spec knows one dim where a step runs by micro-batches
-      const int64_t parts = dim.size, part = tensor.dims[++d].size;
-      dims.push_back(fmt::format("{} {}, as {} micro-batches of {}", info.sample_dim, parts * part, parts, part));
-    } else {
+    const size_t cut = info.sample_dims.size();
+    if (cut < 2 || dim.name != info.sample_dims[0] || d + cut > tensor.dims.size()) {
       dims.push_back(fmt::format("{} {}", dim.name, dim.size));
+      continue;
     }
+    std::vector<int64_t> sizes;  // the spec knows one dim where a step takes samples in parts
+    for (size_t i = 0; i < cut; ++i) sizes.push_back(tensor.dims[d + i].size);
+    const std::span<const int64_t> parts = std::span(sizes).first(cut - 1);
+    dims.push_back(fmt::format("{} {}, as {} parts of {}", info.sample_dim, product(sizes), fmt::join(parts, " x "),
+                               sizes.back()));
+    d += cut - 1;
   }
   return fmt::format("[{}]", fmt::join(dims, ", "));
 }
