@@ -13,6 +13,7 @@
 #include "codegen/gradient/sample_parts.h"
 #include "codegen/graph/builder.h"
 #include "codegen/graph/dims.h"
+#include "codegen/graph/draws.h"
 #include "codegen/graph/rewrite.h"
 #include "codegen/graph/value_names.h"
 #include "codegen/graph/verify_graph.h"
@@ -231,53 +232,62 @@ class NestedParts {
     const Dim all = graph_.dim(time_);
     all_parts_ = GraphBuilder(graph_).fresh_dim("part", all.size, all.span);
     graph_.dim(time_).size /= graph_.dim(replica_).size;
-    take_inputs_apart();
     rename_turns();
+    take_inputs_apart();
     nest_turns(graph_, all_parts_, replica_, time_);
     count_draws();
   }
 
  private:
-  /// [time, ...] as [replica, time, ...], which a step gives inputs too.
-  void take_inputs_apart() {
-    for (Stored& stored : graph_.stored) {
-      if (!has(stored.type.dims, time_)) continue;
-      take_apart(stored.type.dims);
-      graph_.value(stored.value).type.dims = stored.type.dims;
-      inputs_.insert(stored.value);
-    }
-    for (Node& node : graph_.nodes)
-      if (auto* merge = std::get_if<MergeOp>(&node.op); merge && inputs_.contains(node.inputs[0]))
-        take_apart(merge->from);
+  void rename_turns() {
+    const auto rename = [&](DimId& dim) { dim = dim == time_ ? all_parts_ : dim; };
+    for (Value& value : graph_.values) std::ranges::for_each(value.type.dims, rename);
+    for (Node& node : graph_.nodes) for_each_dim(node.op, rename);
+    for (Stored& stored : graph_.stored) std::ranges::for_each(stored.type.dims, rename);
   }
 
-  void rename_turns() {
-    for (uint32_t i = 0; i < graph_.values.size(); ++i)
-      if (!inputs_.contains({i})) std::ranges::replace(graph_.value({i}).type.dims, time_, all_parts_);
-    for (Node& node : graph_.nodes) {
-      const bool is_merge = std::holds_alternative<MergeOp>(node.op) && inputs_.contains(node.inputs[0]);
-      if (is_merge || std::holds_alternative<RandomOp>(node.op)) continue;
-      for_each_dim(node.op, [&](DimId& dim) { dim = dim == time_ ? all_parts_ : dim; });
+  /// [all parts, ...] as [replica, time, ...], which a step gives inputs too. Who reads one whole reads these as one
+  /// dim.
+  void take_inputs_apart() {
+    for (uint32_t i = 0; i < graph_.stored.size(); ++i) {
+      const ValueId input = graph_.stored[i].value;
+      if (!has(graph_.type(input).dims, all_parts_)) continue;
+      std::vector<NodeId> readers;
+      for (const NodeId id : graph_.body(graph_.root()).nodes)
+        if (!std::holds_alternative<LoopOp>(graph_.node(id).op) && has_input(id, input)) readers.push_back(id);
+      take_apart(graph_.stored[i].type.dims);
+      graph_.value(input).type.dims = graph_.stored[i].type.dims;
+      if (readers.empty()) continue;
+      GraphBuilder build = beside(graph_, graph_.node(readers.front()));
+      const ValueId whole = build.value(MergeOp{{replica_, time_}, all_parts_}, {input});
+      std::vector<NodeId>& nodes = graph_.body(graph_.root()).nodes;
+      std::rotate(std::ranges::find(nodes, readers.front()), nodes.end() - 1, nodes.end());
+      for (const NodeId id : readers) std::ranges::replace(graph_.node(id).inputs, input, whole);
     }
   }
+
+  bool has_input(NodeId id, ValueId input) const { return std::ranges::count(graph_.node(id).inputs, input) > 0; }
 
   /// By replicas and their micro-batches. The turn is a draw's last input: nothing else is counted by turns.
   void count_draws() {
     for (Node& node : graph_.nodes) {
-      auto* random = std::get_if<RandomOp>(&node.op);
-      if (!random || !has(random->counted, time_)) continue;
-      take_apart(random->counted);
+      RandomOp* draw = draw_of(node);
+      if (draw == nullptr || !has(draw->counted, all_parts_)) continue;
+      take_apart(draw->counted);
       node.inputs.back() = turn_around(graph_, node.body, replica_);
       node.inputs.push_back(turn_around(graph_, node.body, time_));
     }
   }
 
-  void take_apart(std::vector<DimId>& dims) const { dims.insert(std::ranges::find(dims, time_), replica_); }
+  void take_apart(std::vector<DimId>& dims) const {
+    const auto at = std::ranges::find(dims, all_parts_);
+    *at = time_;
+    dims.insert(at, replica_);
+  }
 
   Graph& graph_;
   const DimId replica_, time_;
   DimId all_parts_;
-  std::set<ValueId> inputs_;
 };
 
 SampleParts replicas_of(const Graph& graph, Span span) { return {graph.sample_dim, {}, {}, span, true}; }

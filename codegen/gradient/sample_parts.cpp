@@ -8,6 +8,7 @@
 #include "codegen/gradient/sample_sums.h"
 #include "codegen/graph/builder.h"
 #include "codegen/graph/dims.h"
+#include "codegen/graph/draws.h"
 #include "codegen/graph/op.h"
 #include "codegen/graph/rewrite.h"
 
@@ -104,7 +105,7 @@ class Naming {
   /// Random numbers are counted by samples, by whatever name, not by those of a part.
   void global_numbers(BodyId body) {
     for (NodeId id : graph_.body(body).nodes) {
-      RandomOp* random = std::get_if<RandomOp>(&graph_.node(id).op);
+      RandomOp* random = draw_of(graph_.node(id));
       if (!random) continue;
       const auto at = std::ranges::find_if(random->counted, [&](DimId dim) {
         return dim == parts_.part || std::ranges::count(parts_.names, dim, &SampleParts::Name::part) > 0 ||

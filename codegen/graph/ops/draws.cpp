@@ -7,11 +7,13 @@
 
 namespace mesh {
 
+RandomOp* draw_of(Node& node) { return std::get_if<RandomOp>(&node.op); }
+
 void draw_by_set(Graph& graph) {
   if (!graph.sample_dim) return;
   for (const Body& body : graph.bodies)
     for (const NodeId id : body.nodes) {
-      auto* draw = std::get_if<RandomOp>(&graph.node(id).op);
+      RandomOp* draw = draw_of(graph.node(id));
       if (draw == nullptr || !has(draw->counted, graph.sample_dim)) continue;
       std::ranges::stable_partition(draw->counted, [&](DimId dim) { return dim == graph.sample_dim; });
       draw->of_sample = 1;
