@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "codegen/graph/builder.h"
 #include "codegen/graph/dims.h"
 #include "codegen/graph/draws.h"
+#include "codegen/graph/op.h"
 #include "codegen/graph/rewrite.h"
 #include "codegen/graph/value_names.h"
 #include "codegen/graph/verify_graph.h"
@@ -34,6 +36,7 @@ class ReplicaLoop {
     own_scaling();
     std::vector<NodeId> outside;
     for (const NodeId id : nodes) (is_of_replica(id) ? graph_.body(op_.body).nodes : outside).push_back(id);
+    take_given(outside);
     for (const NodeId id : graph_.body(op_.body).nodes) move_inside(id);
     read_turns(op_.body);
     graph_.body(graph_.root()).nodes = std::move(outside);
@@ -135,6 +138,25 @@ class ReplicaLoop {
     if (const auto* loop = std::get_if<LoopOp>(&node.op))
       for (const NodeId id : graph_.body(loop->body).nodes) found = found || is_made_of_replica(graph_.node(id));
     return found;
+  }
+
+  /// Numbers that replicas alone read, zeros that their sums begin with say, are made where they are read: from outside
+  /// each turn would copy them.
+  void take_given(std::vector<NodeId>& outside) {
+    std::set<ValueId> read;
+    for_each_caller(graph_, [&](ValueId& value) { read.insert(value); });
+    for (const auto& [name, value] : graph_.names) read.insert(value);
+    std::vector<NodeId> kept, taken;
+    for (const NodeId id : std::views::reverse(outside)) {
+      const Node& node = graph_.node(id);
+      const bool is_read = std::ranges::any_of(node.results, [&](ValueId one) { return read.contains(one); });
+      const bool stays = is_read || std::holds_alternative<ReadOp>(node.op) || !is_given(graph_, node);
+      (stays ? kept : taken).push_back(id);
+      if (stays) for_each_read(node, [&](ValueId value) { read.insert(value); });
+    }
+    outside.assign(kept.rbegin(), kept.rend());
+    std::vector<NodeId>& inside = graph_.body(op_.body).nodes;
+    inside.insert(inside.begin(), taken.rbegin(), taken.rend());
   }
 
   void move_inside(NodeId id) {

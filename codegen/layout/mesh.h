@@ -120,11 +120,9 @@ struct Replicas {
   int64_t count = 1, sync = 0;
   std::vector<AxisId> axes;
   OuterStep outer;
-  Span rule;  // the one that says so, of the samples
+  Span rule;  // the one that says so, of the samples; known where that has mistakes too
   Span span;  // of `sync: 500` in it
   explicit operator bool() const { return count > 1; }
-  /// Whether one of two rules divides the samples among the replicas, and the other what each replica then has.
-  bool divide_in_two_steps(Span one, Span other) const { return *this && (one == rule) != (other == rule); }
 };
 
 struct Layout {

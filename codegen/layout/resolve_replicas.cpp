@@ -28,12 +28,14 @@ class ReplicaRule {
           .help("say how many, as in `{ sync: 500, outer: sgd(lr: 0.7, momentum: 0.9, nesterov: true) }`");
       return;
     }
-    if (layout_.replicas) {
+    if (layout_.replicas.rule.known()) {
       sink_.error("E0411", sync->span, "`sync` where the samples are those of replicas already")
           .label(layout_.replicas.span, "the first")
           .help("leave one of them out: ranks of the other rule make one replica together");
       return;
     }
+    layout_.replicas.rule = rule_;
+    layout_.replicas.span = sync->span;
     Replicas made;
     made.rule = rule_;
     made.span = sync->span;

@@ -153,9 +153,11 @@ class Rules {
   /// E0406 where a rule with the same scope, paths and dim stands already.
   bool is_new(const Rule& rule, const ast::Product& product) {
     const auto text = [](const std::optional<Glob>& glob) { return glob ? glob->text() : std::string(); };
+    const auto is_by_sync = [&](const Rule& one) { return one.span == layout_.replicas.rule; };
     for (const Rule& other : layout_.rules) {
+      if (is_by_sync(other) != is_by_sync(rule)) continue;  // one divides the samples among replicas, one those of each
       if (other.dims != rule.dims || other.scope != rule.scope || text(other.in) != text(rule.in) ||
-          text(other.pin) != text(rule.pin) || layout_.replicas.divide_in_two_steps(other.span, rule.span))
+          text(other.pin) != text(rule.pin))
         continue;
       sink_.error("E0406", product.span, "two rules of equal rank place dim `{}`", product.text())
           .here("the second one")
