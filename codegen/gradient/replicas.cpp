@@ -258,6 +258,8 @@ class NestedParts {
     take_inputs_apart();
     nest_turns(graph_, all_parts_, replica_, time_);
     count_draws();
+    const auto has_all = [&](const Value& value) { return has(value.type.dims, all_parts_); };
+    if (std::ranges::none_of(graph_.values, has_all)) graph_.dims.pop_back();  // the last: nothing is called so
   }
 
  private:
