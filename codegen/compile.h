@@ -94,7 +94,8 @@ std::vector<std::pair<std::string, std::string>> pass_names();
 std::optional<Compiled> compile(const CompileRequest&, SourceMap&, DiagnosticSink&);
 
 /// Parts of the same for a search, which tries many layouts: the graph of a training step up to its placements, of
-/// which the layout decides no more than it is asked for; and the program of such a graph alone.
+/// which the layout decides no more than it is asked for (`model`: that of one replica where replicas train apart); and
+/// the program of such a graph alone.
 std::optional<Graph> step_graph(const Graph& model, const Layout&, const MaySplit&, SourceMap&, DiagnosticSink&);
 std::optional<Compiled> step_program(std::shared_ptr<GraphFacts> step, const Layout&, std::optional<int64_t> memory,
                                      SourceMap&, DiagnosticSink&);

@@ -3,6 +3,7 @@
 #include "codegen/check_limits.h"
 #include "codegen/layout/resolve.h"
 #include "codegen/layout/resolve_manual.h"
+#include "codegen/model_of_replica.h"
 #include "codegen/search/find_layout.h"
 
 namespace mesh {
@@ -15,12 +16,18 @@ LayoutOptions chosen_layout(const CompileRequest& request) {
 /// What `auto` stands for: the same for all entries, and for a program in f64 as for the one that it checks.
 void complete_layout(Compilation& c, const LayoutOptions& chosen) {
   const CompileRequest& request = c.request;
-  const std::optional<Graph> step =
-      elaborate(c.program, c.sources, {request.model, request.set, false, {}, {}, axes_of(c)}, c.sink);
-  if (!step) return;
+  const auto elaborated = [&](std::map<std::string, std::string> sizes, DiagnosticSink& sink) {
+    sizes.insert(request.set.begin(), request.set.end());
+    return elaborate(c.program, c.sources, {request.model, sizes, false, {}, {}, axes_of(c)}, sink);
+  };
+  const std::optional<Graph> model = elaborated({}, c.sink);
+  if (!model) return;
+  std::optional<Graph> of_replica;
+  if (c.layout->replicas) of_replica = model_of_replica(*model, c.layout->replicas, elaborated, c.sink);
+  if (c.sink.has_errors()) return;
   const std::optional<int64_t> memory = memory_of_rank(request, c.machine, c.layout->mesh);
-  auto found =
-      find_layout({c.program, *step, chosen, c.machine, memory, c.sources}, *c.layout, request.search_seconds, c.sink);
+  auto found = find_layout({c.program, *model, of_replica ? *of_replica : *model, chosen, c.machine, memory, c.sources},
+                           *c.layout, request.search_seconds, c.sink);
   if (!found) return;
   c.layout = std::move(found->layout);
   c.result.found = std::move(found->found);

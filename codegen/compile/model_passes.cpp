@@ -49,10 +49,13 @@ void narrow_generation(Compilation& c) {
 }
 }  // namespace
 
-void recognise_ops(Compilation& c) {
+void take_layout(Compilation& c) {
   if (!c.layout) choose_layout(c);
   if (c.layout && c.layout->replicas && c.entry.is_step() && !c.sink.has_errors()) take_one_replica(c);
-  if (c.request.plain || c.sink.has_errors()) return;
+}
+
+void recognise_ops(Compilation& c) {
+  if (c.request.plain) return;
   recognise(c.entry.graph, c.splits);
   sink_renames(c.entry.graph);
   prepare_divisible_loops(

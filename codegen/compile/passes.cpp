@@ -72,7 +72,11 @@ const CompilerPass passes[] = {
      [](const Compilation&, const char*) {}},
     {Of::model, "graph", "typed ops on global tensors with named dims: blocks inlined, sizes known", elaborate_entry,
      graph_text, check_graph},
-    {Of::model, "recognised", "the same with attention as one op and dims renamed as late as possible", recognise_ops,
+    {Of::model, "recognised", "the same with attention as one op and dims renamed as late as possible",
+     [](Compilation& c) {
+       take_layout(c);
+       if (!c.sink.has_errors()) recognise_ops(c);
+     },
      graph_text, check_graph},
     {Of::model, "narrowed",
      "the same with parameters and operands of products and attention in fewer bits, where the precision says so",

@@ -15,7 +15,9 @@ bool run(Compilation&, Of);
 
 // Those of a model. Each works on the graph of the entry under way.
 void elaborate_entry(Compilation&);
-/// A step of replicas that train apart is that of one of them until `complete`.
+/// The layout, which all entries have. A step of replicas that train apart is that of one of them from here to
+/// `complete`.
+void take_layout(Compilation&);
 void take_one_replica(Compilation&);
 /// One form for what a spec may write in several. What a layout may split stays apart.
 void recognise_ops(Compilation&);

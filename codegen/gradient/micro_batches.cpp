@@ -24,10 +24,15 @@ namespace {
 
 constexpr const char* alone = "compute it in a `repeat` of its own, without samples";
 
-/// The attribute of a rule that says so.
-const char* cut_by(const SampleParts& parts) {
-  return parts.by_replicas ? "sync" : parts.by_stages ? "microbatches" : "accumulate";
+/// The attributes of rules that say so.
+std::string cut_by(const Graph& graph, const SampleParts& parts) {
+  if (parts.by_replicas) return "`sync`";
+  const std::string own = parts.by_stages ? "`microbatches`" : "`accumulate`";
+  return graph.replicas.turns ? own + " and `sync`" : own;
 }
+
+/// What they make of the batch.
+const char* parts_text(const SampleParts& parts) { return parts.by_replicas ? "parts of replicas" : "micro-batches"; }
 
 /// Builds the step anew, node by node in the order in which they run now. A node that comes to its place is made to
 /// read what stands there for the values that it read: inside a loop a micro-batch for an input, after a loop a total
@@ -66,9 +71,9 @@ class ByMicroBatches {
         if (sums_.is_inside(producer) || loops_.loop_of(producer) <= loops_.main_loop()) continue;
         sink_
             .error("E0413", graph_.node(producer).span,
-                   "this cannot be computed by micro-batches: it is made of a value without `{}` that a loop beside "
-                   "values of samples gives, and they need it in turn",
-                   graph_.dim(parts_.samples).name)
+                   "this cannot be computed by {}: it is made of a value without `{}` that a loop beside values of "
+                   "samples gives, and they need it in turn",
+                   parts_text(parts_), graph_.dim(parts_.samples).name)
             .label(parts_.span, "cuts the batch")
             .help(alone);
         return false;
@@ -88,8 +93,9 @@ class ByMicroBatches {
                 : graph_.replicas.turns ? "in evaluation every micro-batch of a replica"
                                         : "in evaluation each replica's part of the batch")
           .label(parts_.span, "cuts the batch")
-          .help(fmt::format("{}leave out `{}`, or allow it: `-A batch_coupled`",
-                            parts_.by_replicas ? "" : "compute it of each micro-batch alone, ", cut_by(parts_)));
+          .help(fmt::format("{}leave out {}, or allow it: `-A batch_coupled`",
+                            parts_.by_replicas ? "" : "compute it of each micro-batch alone, ",
+                            cut_by(graph_, parts_)));
     }
   }
 
@@ -347,13 +353,14 @@ void run_by_micro_batches(Graph& graph, DiagnosticSink& sink) {
   const SampleSums& sums = *found;
   if (const auto& coupled = sums.coupled()) {
     const Node& node = graph.node(coupled->node);
-    auto report = sink.error("E0413", node.span, "this cannot be computed by micro-batches: {}", coupled->why);
+    auto report = sink.error("E0413", node.span, "this cannot be computed by {}: {}", parts_text(parts), coupled->why);
     if (!node.scope.empty()) report.note(fmt::format("in `{}`", node.scope));
     report.here("`{}`", op_text(graph, node.op))
         .label(parts.span, "cuts the batch")
-        .help(coupled->beside          ? alone
-              : !coupled->cure.empty() ? coupled->cure
-                                       : fmt::format("leave out `{}`, or compute it of single samples", cut_by(parts)));
+        .help(coupled->beside ? alone
+              : !coupled->cure.empty()
+                  ? coupled->cure
+                  : fmt::format("leave out {}, or compute it of single samples", cut_by(graph, parts)));
     return;
   }
   if (sums.inside().empty()) return;

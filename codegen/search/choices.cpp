@@ -48,7 +48,8 @@ void add(std::vector<Slot>& to, Slot slot) {
 Choices::Choices(const Graph& model, const Layout& written) : written_(written) {
   for (size_t i = 0; i < written.mesh.axes.size(); ++i) {
     const auto id = static_cast<AxisId>(i);
-    if (written.mesh.axes[i].size < 2 || contains(written.replicated, id)) continue;
+    if (written.mesh.axes[i].size < 2 || contains(written.replicated, id) || contains(written.replicas.axes, id))
+      continue;
     axes_.push_back(written.mesh.axes[i].name);
     ids_.push_back(id);
   }
@@ -59,10 +60,13 @@ Choices::Choices(const Graph& model, const Layout& written) : written_(written) 
   add_savings(model);
 }
 
-/// Every list of axes that leaves each rank something of the dim; none where a rule that is written places it.
+/// Every list of axes that leaves each rank something of the dim; none where a rule that is written places it, other
+/// than that which divides the samples among replicas.
 FoundRules Choices::choices_of(const Graph& graph, const std::string& scope, const std::vector<DimId>& dims) const {
   for (const Rule& rule : written_.rules)
-    if (!rule.in && !rule.pin && rule.dims == dims && scope == name_of(rule.scope)) return {};
+    if (!rule.in && !rule.pin && rule.dims == dims && scope == name_of(rule.scope) &&
+        rule.span != written_.replicas.rule)
+      return {};
   int64_t size = 1;
   std::vector<std::string> names;
   for (const DimId dim : dims) {
@@ -140,7 +144,8 @@ void Choices::add_dims(const Graph& graph) {
 /// Turns of a loop of the model itself as stages. As many micro-batches as keep them busy, where these divide the
 /// batch.
 void Choices::add_pipelines(const Graph& graph) {
-  if (written_.pipeline || written_.accumulate > 1 || !graph.sample_dim || !graph.objective) return;
+  if (written_.pipeline || written_.replicas || written_.accumulate > 1 || !graph.sample_dim || !graph.objective)
+    return;
   const int64_t batch = graph.dim(graph.sample_dim).size;
   for (const NodeId id : graph.body(graph.root()).nodes) {
     const auto* loop = std::get_if<LoopOp>(&graph.node(id).op);
@@ -177,7 +182,7 @@ void Choices::add_savings(const Graph& graph) {
     targets.push_back({"", slot.dims, {}});
     for (const FoundRule& target : targets)
       for (const int64_t parts : {2, 4, 8, 16}) {
-        if (batch.size % parts != 0) continue;
+        if (batch.size / written_.replicas.count % parts != 0) continue;
         cut.choices.push_back(target);
         cut.choices.back().attributes = {{"accumulate", fmt::format("{}", parts)}};
       }

@@ -115,7 +115,7 @@ Trials::Prepared& Trials::prepared(const Layout& layout) {
     made.asked.push_back({dims, dim, beside, may_split(layout, dims, dim, beside)});
     return made.asked.back().answer;
   };
-  made.graph = step_graph(request_.model, layout, ask, request_.sources, sink);
+  made.graph = step_graph(request_.step, layout, ask, request_.sources, sink);
   work_ += steps_of_gradients * static_cast<int64_t>(request_.model.nodes.size());
   if (made.graph) made.banded = banded_dims(*made.graph);
   if (made.graph && nodes_ == 0) nodes_ = static_cast<int64_t>(made.graph->nodes.size());

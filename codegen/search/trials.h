@@ -22,6 +22,7 @@ namespace mesh {
 struct SearchRequest {
   const SourceProgram& program;
   const Graph& model;  // as it is elaborated, for the training step
+  const Graph& step;   // the same, or of replicas that train apart the model of one
   const LayoutOptions& options;
   const Machine& machine;
   std::optional<int64_t> memory;  // of a rank, bytes

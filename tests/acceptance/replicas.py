@@ -292,6 +292,45 @@ def check_drawn(report, folder, random):
     report.true("draws of an evaluation by micro-batches of replicas", "are equal" in execute(meshc(), "verify", f"{folder}/drawn.mesh", "--layout", "both", "-A", "changes_numbers").stdout)
 
 
+WIDE = """dim batch = 64, a = 32, h = 128, g = h, l = 4
+model Wide {
+  input x : real[batch, a]
+  param w : real[a, h] = fan_in[a]
+  u = tanh(dot[a](x, w))
+  repeat l {
+    param v : real[h, g] = fan_in[h]
+    u = u + tanh(dot[h](u, v))[g as h]
+  }
+  loss = mean[batch, h](u ^ 2)
+  minimize loss with adam(lr: 0.01)
+}
+mesh line { data: 2 }
+mesh plane { data: 2, model: 2 }
+layout whole on line { batch -> data { sync: 3 } }
+layout parts on line { batch -> data { sync: 3, accumulate: 8 } }
+layout samples on plane { batch -> data { sync: 3 }; batch -> model }
+layout weights on plane { batch -> data { sync: 3 }; g -> model }
+layout found on plane { batch -> data { sync: 3 }; auto }
+"""
+
+
+def check_plans(report, folder):
+    """What `plan` says of several layouts: micro-batches take fewer activations, and an evaluation has its replicas' turns each on its ranks; `auto` splits a replica."""
+    path = f"{folder}/wide.mesh"
+    with open(path, "w") as file:
+        file.write(WIDE)
+    allowed = ("-A", "changes_numbers", "-A", "idle_mesh_axis")
+    plans = {layout: json.loads(execute(meshc(), "plan", path, "--layout", layout, "--json", *allowed).stdout) for layout in ("whole", "parts", "samples", "weights", "found")}
+    activations = {layout: plans[layout]["memory"]["activations"] for layout in ("whole", "parts")}
+    report.true("micro-batches of replicas: fewer activations", activations["parts"] < activations["whole"] / 2, activations)
+    evaluated = execute(meshc(), "ir", path, "sharded", "--layout", "parts", *allowed).stdout.split("evaluate")[-1]
+    report.true("an evaluation by micro-batches of replicas: one reduction, behind the loop over replicas", evaluated.count("all_reduce") == 1, evaluated[-3000:])
+    found = plans["found"]
+    best = min(plans[layout]["predicted_seconds"] for layout in ("samples", "weights"))
+    report.check("auto within replicas: predicted beside the better of two by hand", round(found["predicted_seconds"] / best, 4), 1.0, found["predicted_seconds"] <= best * 1.0001)
+    report.true("auto within replicas: equals one rank that trains the replicas in turn", "are equal" in execute(meshc(), "verify", path, "--layout", "found", *allowed).stdout)
+
+
 def run(small):
     report = Report()
     random = np.random.default_rng(SEED)
@@ -316,5 +355,6 @@ def run(small):
             report.attempt(f"{case} {trained} on {mesh} by {micro_batches}".replace("  ", " "), action)
         report.attempt("places", lambda: check_places(report, folder, random))
         report.attempt("drawn", lambda: check_drawn(report, folder, random))
+        report.attempt("plans", lambda: check_plans(report, folder))
         report.attempt("scaled", lambda: scaled_replicas.check(report, folder, random, small))
     return report
