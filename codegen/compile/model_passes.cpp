@@ -4,6 +4,7 @@
 #include "codegen/compile/choose_layout.h"
 #include "codegen/compile/passes.h"
 #include "codegen/entries.h"
+#include "codegen/gradient/evaluated_parts.h"
 #include "codegen/gradient/group_turns.h"
 #include "codegen/gradient/micro_batches.h"
 #include "codegen/gradient/products_of_turns.h"

@@ -12,9 +12,8 @@ namespace mesh {
 
 /// Adds the dims to the graph, which has the samples of one of `count` replicas, and says so in it.
 void declare_replicas(Graph&, int64_t count, Span);
-/// The same of a graph with the samples of all of them, an evaluation of parameters that the replicas share: its parts
-/// are those of the replicas, or so many micro-batches of each.
-void declare_evaluated_parts(Graph&, int64_t count, int64_t micro_batches, Span);
+/// The dims of so many replicas, which have parts of the graph's samples, cut into `cut` parts (declare_parts).
+SampleParts parts_of_replicas(Graph&, int64_t count, int64_t cut, Span);
 
 /// Rewrites a graph of forward and gradient nodes, of which each replica's samples are first cut into micro-batches
 /// where these are declared. Trained parameters become [replica, ...] tensors of the optimizer, `PATH.replica`; `PATH`
@@ -22,9 +21,5 @@ void declare_evaluated_parts(Graph&, int64_t count, int64_t micro_batches, Span)
 /// [replica] tensors `LOSS.scale.replica`. Inputs become [replica, part, ...]. Metrics are means over the replicas,
 /// gradients and other values have their dim in front.
 void run_by_replicas(Graph&, DiagnosticSink&);
-
-/// The same of an evaluation: its loops over parts are those of run_by_micro_batches(), made ones over replicas, and
-/// within these over their micro-batches. Inputs have the dims that a step gives them.
-void evaluate_by_replicas(Graph&, DiagnosticSink&);
 
 }  // namespace mesh
