@@ -53,10 +53,14 @@ void Declared::find_gradients_of_turns(BodyId body) {
                     has(graph_.type(node.results[0]).dims, one.turns);
            });
   };
+  // A replica's sum is rounded before it is stacked, behind its micro-batches.
+  const LoopOp* around =
+      body == graph_.root() ? nullptr : std::get_if<LoopOp>(&graph_.node(graph_.body(body).owner).op);
+  const bool of_replicas = around != nullptr && graph_.replicas.turns && around->dim == graph_.replicas.turns;
   for (const NodeId id : std::views::reverse(graph_.body(body).nodes)) {
     const Node& node = graph_.node(id);
-    const auto* map = std::get_if<MapOp>(&node.op);  // within replicas a sum is rounded before it is stacked
-    const bool rounds = node.body != graph_.root() && map != nullptr && is_cast(map->function);
+    const auto* map = std::get_if<MapOp>(&node.op);
+    const bool rounds = of_replicas && map != nullptr && is_cast(map->function);
     if (puts_groups_together(node) || rounds) same(node.inputs[0], node.results[0]);
     const LoopOp* loop = std::get_if<LoopOp>(&node.op);
     if (!loop) continue;
