@@ -315,14 +315,14 @@ layout found on plane { batch -> data { sync: 3 }; auto }
 
 
 def check_plans(report, folder):
-    """What `plan` says of several layouts: micro-batches take fewer activations, and an evaluation has its replicas' turns each on its ranks; `auto` splits a replica."""
+    """What `plan` says of several layouts: micro-batches take less memory to work on, and an evaluation has its replicas' turns each on its ranks; `auto` splits a replica."""
     path = f"{folder}/wide.mesh"
     with open(path, "w") as file:
         file.write(WIDE)
     allowed = ("-A", "changes_numbers", "-A", "idle_mesh_axis")
     plans = {layout: json.loads(execute(meshc(), "plan", path, "--layout", layout, "--json", *allowed).stdout) for layout in ("whole", "parts", "samples", "weights", "found")}
-    activations = {layout: plans[layout]["memory"]["activations"] for layout in ("whole", "parts")}
-    report.true("micro-batches of replicas: fewer activations", activations["parts"] < activations["whole"] / 2, activations)
+    worked_on = {layout: sum(plans[layout]["memory"][kind] for kind in ("activations", "workspace")) for layout in ("whole", "parts")}
+    report.true("micro-batches of replicas: less to work on", worked_on["parts"] < 0.6 * worked_on["whole"], worked_on)
     evaluated = execute(meshc(), "ir", path, "sharded", "--layout", "parts", *allowed).stdout.split("evaluate")[-1]
     report.true("an evaluation by micro-batches of replicas: one reduction, behind the loop over replicas", evaluated.count("all_reduce") == 1, evaluated[-3000:])
     found = plans["found"]
