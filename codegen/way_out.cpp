@@ -7,6 +7,7 @@
 #include <set>
 
 #include "codegen/elaborate/declarations.h"
+#include "codegen/layout/resolve_attributes.h"
 #include "codegen/program/exposed.h"
 #include "codegen/program/largest_values.h"
 #include "frontend/imports.h"
@@ -87,12 +88,10 @@ class Writer {
                             true});
         continue;
       }
-      const auto cut = std::ranges::find(place.attributes, "accumulate",
-                                         [](const ast::Attribute& one) { return std::string_view(one.key.text); });
+      const ast::Attribute* cut = attribute_of(place, "accumulate");
       const Span last = place.attributes.back().span;
-      const bool is_cut = cut != place.attributes.end();
-      const Span old = is_cut ? cut->span : Span{last.file, last.end, last.end};
-      const std::string change = is_cut ? more : ", " + more;
+      const Span old = cut ? cut->span : Span{last.file, last.end, last.end};
+      const std::string change = cut ? more : ", " + more;
       std::string shown = text;
       shown.replace(old.begin - rule->span.begin, old.size(), change);
       changes_.push_back({old, change, on_one_line(shown), true});
@@ -109,10 +108,7 @@ class Writer {
       const auto* place = std::get_if<ast::Place>(&rule.node);
       if (place == nullptr || place->dims.size() != 1 || place->dims[0].text() != graph_.dim(graph_.sample_dim).name)
         continue;
-      const bool cuts = std::ranges::count(place->attributes, "accumulate", [](const ast::Attribute& one) {
-                          return std::string_view(one.key.text);
-                        }) > 0;
-      if (found == nullptr || cuts) found = &rule;
+      if (found == nullptr || attribute_of(*place, "accumulate")) found = &rule;
     }
     return found;
   }

@@ -31,9 +31,6 @@ std::string cut_by(const Graph& graph, const SampleParts& parts) {
   return graph.replicas.turns ? own + " and `sync`" : own;
 }
 
-/// What they make of the batch.
-const char* parts_text(const SampleParts& parts) { return parts.by_replicas ? "parts of replicas" : "micro-batches"; }
-
 /// Builds the step anew, node by node in the order in which they run now. A node that comes to its place is made to
 /// read what stands there for the values that it read: inside a loop a micro-batch for an input, after a loop a total
 /// for a sum.

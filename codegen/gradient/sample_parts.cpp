@@ -153,6 +153,8 @@ ValueId turn_around(Graph& graph, BodyId body, DimId turns) {
   return index;
 }
 
+const char* parts_text(const SampleParts& parts) { return parts.by_replicas ? "parts of replicas" : "micro-batches"; }
+
 DimId name_in_part(const SampleParts& parts, DimId dim) {
   if (dim == parts.samples) return parts.part;
   const auto other = std::ranges::find(parts.names, dim, &SampleParts::Name::samples);
@@ -182,8 +184,7 @@ bool samples_first(const Graph& graph, const SampleParts& parts, DiagnosticSink&
     const std::string why = stored.kind == StoredKind::input
                                 ? fmt::format("`{}` is not its first dim", samples)
                                 : fmt::format("it has a part for every index of `{}`", samples);
-    sink.error("E0413", stored.span, "`{}` cannot be cut into {}: {}", stored.path,
-               parts.by_replicas ? "parts of replicas" : "micro-batches", why)
+    sink.error("E0413", stored.span, "`{}` cannot be cut into {}: {}", stored.path, parts_text(parts), why)
         .label(parts.span, "cuts the batch");
   }
   return good;

@@ -18,6 +18,9 @@ struct GatheredValue {
   std::vector<DimId> dims;
 };
 
+/// What the parts are, for messages: "micro-batches".
+const char* parts_text(const SampleParts&);
+
 /// What a name of the samples is called in a part; unset for another dim.
 DimId name_in_part(const SampleParts&, DimId);
 

@@ -34,11 +34,10 @@ class ReplicaRule {
           .help("leave one of them out: ranks of the other rule make one replica together");
       return;
     }
-    layout_.replicas.rule = rule_;
-    layout_.replicas.span = sync->span;
     Replicas made;
     made.rule = rule_;
     made.span = sync->span;
+    layout_.replicas = made;
     made.axes = axes;
     made.count = layout_.mesh.size(axes);
     if (!is_of_samples(*sync) || !has_steps(*sync, made) || (outer && !has_outer(*outer, made.outer)) ||
