@@ -31,6 +31,7 @@ void fuse(Program& program) {
   coalesce(program);
   fuse_carries(program);
   join_terms(program);
+  join_sums(program);
   // Neighbours first, so that a value is computed beside its reader; then over the calls in between.
   for (size_t before = 0; before != count_steps(program);) {
     before = count_steps(program);
@@ -40,6 +41,7 @@ void fuse(Program& program) {
     }
   }
   coalesce(program);
+  add_turns_in_place(program);
   add_in_place(program);
   simplify(program);
   mark_rounded_alone(program);

@@ -32,11 +32,15 @@ void fuse_column_sums(Program&);
 void fuse_carries(Program&);
 /// add_in_place.cpp: a value that a product adds to its sum, and nobody needs afterwards, is made where the sum lies.
 void add_in_place(Program&);
+/// add_turns_in_place.cpp: what turns of loops make slot by slot, and is then added to a sum, is added where it is made.
+void add_turns_in_place(Program&);
 /// fuse_nests.cpp: merges nests of one body; those with other steps in between only if `across` is set.
 void fuse_nests(Program&, bool across);
 /// coalesce.cpp: what is copied is made where the copy lies; gradients of lookups are added to other gradients in
 /// place.
 void coalesce(Program&);
+/// join_sums.cpp: two sums that are only added to, and then to each other, are one.
+void join_sums(Program&);
 /// join_terms.cpp: terms of a sum that no rank has two of lie where the sum does.
 void join_terms(Program&);
 /// renew.cpp: caches that are renewed element by element are renewed where they lie.

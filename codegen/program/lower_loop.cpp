@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "codegen/graph/print_graph.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/lowering.h"
 #include "codegen/program/pipeline_slots.h"
@@ -41,8 +42,10 @@ Access Lowering::enter(const LoopOp& op, const LoopOp::Carry& carry) {
   const bool made_beside = graph_.value(carry.initial).body == graph_.value(carry.result).body;
   if (!comes_in && made_beside && is_alone(carry.initial) && is_made_at(carry.initial, at_) &&
       dims_of(program_, initial).size() == program_.buffer(initial.buffer).dims.size() &&
-      program_.buffer(initial.buffer).dims == local_dims(carry.entering))
+      program_.buffer(initial.buffer).dims == local_dims(carry.entering)) {
+    if (known_as(graph_, carry.initial).empty()) call_as(carry.result, initial.buffer);
     return initial;
+  }
   Access own{new_buffer(carry.result, kind_of(carry.result)), {}};
   copy(initial, own);
   return own;

@@ -45,6 +45,17 @@ std::string Lowering::name_by_producer(ValueId value) const {
   return made.starts_with(whole) ? made : whole + "_" + made;  // "attention" of `attn`
 }
 
+/// A buffer of what begins without a name, as a sum does from zeros, is for its reader what that becomes.
+void Lowering::call_as(ValueId value, BufferId buffer) {
+  const std::string& path = known_as(graph_, value);
+  if (path.empty()) return;
+  Buffer& called = program_.buffer(buffer);
+  names_->free(called.name);
+  called.name = names_->unique(short_name(value));
+  called.path = path;
+  called.kind = kind_of(value);
+}
+
 void Lowering::find_updated() {
   for (const NodeId id : graph_.body(graph_.root()).nodes) {
     const Node& node = graph_.node(id);

@@ -102,6 +102,7 @@ class Lowering {
 
   // lower_names.cpp
   std::string short_name(ValueId) const;
+  void call_as(ValueId, BufferId);
   std::string name_by_producer(ValueId) const;
   void find_updated();
   void find_named_readers();

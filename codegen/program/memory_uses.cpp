@@ -35,10 +35,14 @@ std::optional<size_t> MemoryUses::place(const Steps& steps, const Step& step) co
   for (const Step* one = &step;;) {
     if (!before(one, steps.data()) && before(one, steps.data() + steps.size()))
       return static_cast<size_t>(one - steps.data());
-    const auto around = around_.find(one);
-    if (around == around_.end()) return {};
-    one = around->second;
+    one = around(*one);
+    if (one == nullptr) return {};
   }
+}
+
+const Step* MemoryUses::around(const Step& step) const {
+  const auto found = around_.find(&step);
+  return found == around_.end() ? nullptr : found->second;
 }
 
 std::vector<size_t> MemoryUses::places(const Steps& steps, const std::vector<Step*>& of) const {

@@ -7,6 +7,7 @@
 
 #include "codegen/graph/dims.h"
 #include "codegen/program/accesses.h"
+#include "codegen/program/extent.h"
 #include "codegen/program/lookup_dims.h"
 #include "codegen/program/print_program.h"
 #include "codegen/program/step.h"
