@@ -61,16 +61,43 @@ void reduce_all(Reduce op, Bytes& out, const std::vector<Bytes>& in) {
   std::memcpy(out.data(), values.data(), out.size());
 }
 
+// Contributions are stretches of these numbers, which are drawn once: a prime of them, so that what lies a power of two
+// further in one is elsewhere in another.
+constexpr int64_t drawn_count = 16411;
+
 template <class Element>
-Bytes filled(int64_t count, uint64_t seed, Element element) {
-  using T = decltype(element(seed));
-  Bytes data(static_cast<size_t>(count) * sizeof(T));
-  for (int64_t i = 0; i < count; ++i)
-    put(data.data() + i * static_cast<int64_t>(sizeof(T)), element(random_of(seed, static_cast<uint64_t>(i))));
+Bytes drawn(Element element) {
+  using T = decltype(element(uint64_t{}));
+  Bytes data(drawn_count * sizeof(T));
+  for (int64_t i = 0; i < drawn_count; ++i)
+    put(data.data() + i * static_cast<int64_t>(sizeof(T)), element(random_of(7, static_cast<uint64_t>(i))));
   return data;
 }
 
 double drawn_number(uint64_t r) { return (static_cast<double>(r % 2000003) - 1000001.0) / 7919.0; }
+
+const Bytes& drawn_numbers(Type type) {
+  static const Bytes as_f32 = drawn([](uint64_t r) { return static_cast<float>(drawn_number(r)); }),
+                     as_f64 = drawn([](uint64_t r) { return drawn_number(r); }),
+                     as_bf16 = drawn([](uint64_t r) { return bf16_of(static_cast<float>(drawn_number(r))); }),
+                     as_f16 =
+                         drawn([](uint64_t r) { return static_cast<_Float16>(static_cast<float>(drawn_number(r))); }),
+                     as_i32 = drawn([](uint64_t r) { return static_cast<int32_t>(r); }),
+                     as_i64 = drawn([](uint64_t r) { return static_cast<int64_t>(r); }),
+                     as_u8 = drawn([](uint64_t r) { return static_cast<uint8_t>(r); }),
+                     as_boolean = drawn([](uint64_t r) { return r % 5 == 0; });
+  switch (type) {
+    case Type::f32: return as_f32;
+    case Type::f64: return as_f64;
+    case Type::bf16: return as_bf16;
+    case Type::f16: return as_f16;
+    case Type::i32: return as_i32;
+    case Type::i64: return as_i64;
+    case Type::u8: return as_u8;
+    case Type::boolean: break;
+  }
+  return as_boolean;
+}
 
 }  // namespace
 
@@ -82,20 +109,16 @@ uint64_t random_of(uint64_t a, uint64_t b) {
 }
 
 Bytes contribution(Type type, int64_t count, int rank, uint64_t salt) {
-  const uint64_t seed = salt * 1000 + static_cast<uint64_t>(rank);
-  switch (type) {
-    case Type::f32: return filled(count, seed, [](uint64_t r) { return static_cast<float>(drawn_number(r)); });
-    case Type::f64: return filled(count, seed, [](uint64_t r) { return drawn_number(r); });
-    case Type::bf16:
-      return filled(count, seed, [](uint64_t r) { return bf16_of(static_cast<float>(drawn_number(r))); });
-    case Type::f16:
-      return filled(count, seed, [](uint64_t r) { return static_cast<_Float16>(static_cast<float>(drawn_number(r))); });
-    case Type::i32: return filled(count, seed, [](uint64_t r) { return static_cast<int32_t>(r); });
-    case Type::i64: return filled(count, seed, [](uint64_t r) { return static_cast<int64_t>(r); });
-    case Type::u8: return filled(count, seed, [](uint64_t r) { return static_cast<uint8_t>(r); });
-    case Type::boolean: return filled(count, seed, [](uint64_t r) { return r % 5 == 0; });
+  const Bytes& numbers = drawn_numbers(type);
+  const auto size = static_cast<int64_t>(size_of(type));
+  Bytes data(static_cast<size_t>(count * size));
+  auto from = static_cast<int64_t>(random_of(salt, static_cast<uint64_t>(rank)) % drawn_count);
+  for (int64_t done = 0; done < count; from = 0) {
+    const int64_t stretch = std::min(count - done, drawn_count - from);
+    std::memcpy(data.data() + done * size, numbers.data() + from * size, static_cast<size_t>(stretch * size));
+    done += stretch;
   }
-  return {};
+  return data;
 }
 
 Bytes reduce_oracle(Type type, Reduce op, const std::vector<Bytes>& in) {
