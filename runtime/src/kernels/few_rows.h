@@ -74,9 +74,8 @@ MESHRT_INLINE void multiply_strip(const Product<T, A, B>& p, const Left<M>& left
   for (int64_t i = 0; i < p.rows; i += R) {
     const Left<M> a = {left.at + i * left.row + piece.k / depth<M> * left.col, left.row, left.col};
     T* c = p.c + i * p.c_row + j;
-    if (i == 0)
-      tile_of<T, R, V>(smaller(R, p.rows), steps, a, b, p.b_row, c, p.c_row, accumulate, nullptr, FetchesAhead{ahead});
-    else tile_of<T, R, V>(smaller(R, p.rows - i), steps, a, b, p.b_row, c, p.c_row, accumulate);
+    const FetchesAhead once{i == 0 ? ahead : 0};
+    tile_of<T, R, V>(smaller(R, p.rows - i), steps, a, b, p.b_row, c, p.c_row, accumulate, nullptr, once);
   }
 }
 

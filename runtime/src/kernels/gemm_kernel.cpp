@@ -127,19 +127,20 @@ void multiply_wide(const Product<T, A, B>& p, T* sums) {
   if (done && sums) b.add_sums(0, p.inner, 0, done);
   if (done == p.cols && p.cols > 0) return;
   const Blocking blocking = blocking_of<M>(p);
-  if (const Left<M> a = left_in_place<M>(p); a.at) {
-    multiply_rows(p, blocking, b, 0, p.rows, done, [&](int64_t k, int64_t) {
-      return Left<M>{a.at + k / depth<M> * a.col, a.row, a.col};
-    });
-    return;
+  const Left<M> in_place = left_in_place<M>(p);
+  int64_t block = larger(p.rows, 1);
+  M* copy = nullptr;
+  if (!in_place.at) {
+    const int64_t steps = larger(usual_steps, steps_of<M>(blocking.chunk));
+    block = left_bytes<M>(p) / (steps * int64_t(sizeof(M))) / rows_of_tile * rows_of_tile;
+    copy = scratch<M>(left_scratch, round_up(smaller(block, p.rows), rows_of_tile) * (steps + apart_by<M>));
   }
-  const int64_t steps = larger(usual_steps, steps_of<M>(blocking.chunk));
-  const int64_t block = left_bytes<M>(p) / (steps * int64_t(sizeof(M))) / rows_of_tile * rows_of_tile;
-  M* copy = scratch<M>(left_scratch, round_up(smaller(block, p.rows), rows_of_tile) * (steps + apart_by<M>));
   for (int64_t begin = 0; begin < p.rows; begin += block) {
     const int64_t end = smaller(begin + block, p.rows);
-    multiply_rows(p, blocking, b, begin, end, done,
-                  [&](int64_t k, int64_t inner) { return copy_left(p, begin, end, k, inner, copy); });
+    multiply_rows(p, blocking, b, begin, end, done, [&](int64_t k, int64_t inner) {
+      if (!in_place.at) return copy_left(p, begin, end, k, inner, copy);
+      return Left<M>{in_place.at + k / depth<M> * in_place.col, in_place.row, in_place.col};
+    });
   }
 }
 
