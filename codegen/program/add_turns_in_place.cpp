@@ -1,6 +1,6 @@
-// add_turns_in_place.cpp: what loops make slot by slot, one turn each, and a step behind them adds to a sum, is added
-// to the sum where it is made. So a micro-batch has no memory of its own for gradients of stacked parameters, and they
-// pass through the caches once.
+// add_turns_in_place.cpp: what a step makes, of loops slot by slot, one turn each, and a step behind it adds to a sum,
+// is added to the sum where it is made. So a micro-batch has no memory of its own for gradients, and they pass through
+// the caches once. What a collective or a step of an op's own makes is added by the step behind it, as before.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -41,11 +41,12 @@ class TurnsInPlace {
 
  private:
   /// sum = sum + made, which `adder` does, a step of a list or one in loops there; `written`: how `maker` has what is
-  /// made.
+  /// made. Where the maker is a product that adds the sum itself (`plus`), the adder copies back what it gives.
   struct Addition {
     Step* adder;
     Access sum, written;
     Step* maker;
+    bool sum_first;
   };
 
   /// The step, or those in the turns of the loops that it is.
@@ -67,10 +68,11 @@ class TurnsInPlace {
   /// What the adder, in step `i` of the list, adds where an earlier step of it makes that; nothing where anybody else
   /// reads what is made, or needs the sum between the maker and here.
   std::optional<Addition> addition(const Steps& steps, size_t i, Step& adder) const {
-    const std::optional<SingleMap> map = single_map(adder);
-    if (!map || map->function != MapFunction::add || !map->load(0) || !map->load(1)) return {};
-    if ((*map->load(0) == map->to) == (*map->load(1) == map->to)) return {};
-    const Access sum = map->to, made = *map->load(0) == sum ? *map->load(1) : *map->load(0);
+    std::optional<AddedTo> added = added_to(adder);
+    const bool copies = !added;
+    if (copies) added = copied_back(adder);
+    if (!added) return {};
+    const auto& [sum, made, sum_first] = *added;
     if (!is_free(sum) || !is_free(made) || made.turns != sum.turns) return {};
     if (buffer(sum).type != buffer(made).type || buffer(sum).dims != buffer(made).dims) return {};
     if (uses_.readers(made).size() != 1 || uses_.writers(made).size() != 1) return {};
@@ -80,11 +82,29 @@ class TurnsInPlace {
     for (const bool writes : {false, true})
       for (const Step* user : writes ? uses_.writers(sum) : uses_.readers(sum)) {
         const std::optional<size_t> at = uses_.place(steps, *user);
-        if (user != &adder && at && *place <= *at && *at <= i) return {};
+        if (user != &adder && (!copies || user != maker) && at && *place <= *at && *at <= i) return {};
       }
     const std::optional<Access> written = written_to(*maker, made);
     if (!written || !has_same_turns(steps, *maker, *written, adder, made)) return {};
-    return Addition{&adder, sum, *written, maker};
+    if (copies && !adds_by_plus(*maker, {sum.buffer, written->turns})) return {};
+    return Addition{&adder, sum, *written, maker, sum_first};
+  }
+
+  /// A step that copies all of a value as sum = sum + it, for makers that have added the sum.
+  std::optional<AddedTo> copied_back(const Step& step) const {
+    const std::optional<SingleStore> store = single_store(step);
+    if (!store || !store->load() || !same_dims(program_, store->to, *store->load())) return {};
+    return AddedTo{store->to, *store->load(), true};
+  }
+
+  /// Whether the step is a product with a sum of columns, of whose memory it only adds `sum`. Of one without,
+  /// fuse_carries.cpp has made an accumulation.
+  bool adds_by_plus(const Step& step, const Access& sum) const {
+    const auto* product = std::get_if<ProductStep>(&step.what);
+    if (!product || !product->column_sum || product->epilogue.plus != sum) return false;
+    int uses = 0;
+    for_each_access(step, [&](const Access& access, Use) { uses += root(access) == root(sum); });
+    return uses == 1;
   }
 
   /// How the maker has what it makes; nothing where it does more with it than to write it.
@@ -122,7 +142,7 @@ class TurnsInPlace {
     for (const Step* one = &step; !stands_in(steps, *one);) {
       one = uses_.around(*one);
       const auto* loop = one ? std::get_if<ForStep>(&one->what) : nullptr;
-      if (!loop || loop->only != ForStep::Only::every) return {};
+      if (!loop || loop->only != ForStep::Only::every || may_end_early(*loop)) return {};
       const auto fixes = [&](const TurnIndex& turn) { return turn.loop == loop->loop && turn.period == 0; };
       const auto turn = std::ranges::find_if(access.turns, fixes);
       if (turn == access.turns.end()) return {};
@@ -132,16 +152,18 @@ class TurnsInPlace {
     return loops;
   }
 
+  static bool may_end_early(const ForStep& loop) {
+    return !loop.body.empty() && std::holds_alternative<UntilStep>(loop.body.back().what);
+  }
+
   static bool stands_in(const Steps& steps, const Step& step) {
     return std::ranges::any_of(steps, [&](const Step& one) { return &one == &step; });
   }
 
-  /// All that one step of the list makes. A product adds to all that it gives, or to nothing.
+  /// All that one step of the list makes, itself or in its turns.
   void add_all(const std::vector<Addition>& all) {
     for (const Addition& one : all) {
-      const auto* product = std::get_if<ProductStep>(&one.maker->what);
-      const auto of_maker = [&](const Addition& other) { return other.maker == one.maker; };
-      if (product && std::ranges::count_if(all, of_maker) != (product->column_sum ? 2 : 1)) continue;
+      if (std::holds_alternative<ProductStep>(one.maker->what) && !may_add(one, all)) continue;
       bool adds = false;
       uses_.change(*one.maker, [&] { adds = add_where_made(one); });
       if (!adds) continue;
@@ -150,10 +172,28 @@ class TurnsInPlace {
     }
   }
 
+  /// Whether a product adds all that it gives, its result and the sum of its columns, and nothing happens to its sums
+  /// on their way.
+  static bool may_add(const Addition& one, const std::vector<Addition>& all) {
+    const auto& product = std::get<ProductStep>(one.maker->what);
+    const ProductStep::Epilogue& e = product.epilogue;
+    if (e.bias || e.activation || e.slope || e.times || e.rounded) return false;
+    const auto is_its = [&](const Addition& other) { return other.maker == one.maker; };
+    const auto is_plus = [&](const Addition& other) {
+      return is_its(other) && e.plus == Access{other.sum.buffer, other.written.turns};
+    };
+    return std::ranges::count_if(all, is_its) == (product.column_sum ? 2 : 1) &&
+           (!e.plus || std::ranges::any_of(all, is_plus));
+  }
+
   bool add_where_made(const Addition& one) const {
     Step& maker = *one.maker;
     const Access to{one.sum.buffer, one.written.turns};
-    if (auto* product = std::get_if<ProductStep>(&maker.what)) return add_product(*product, one.written, to);
+    if (auto* product = std::get_if<ProductStep>(&maker.what)) {
+      (product->c == one.written ? product->c : *product->column_sum) = to;
+      if (product->epilogue.plus == to) product->epilogue.plus.reset();
+      return product->accumulate = true;
+    }
     if (auto* rows = std::get_if<ScatterStep>(&maker.what)) {
       if (rows->table != one.written || rows->adds || rows->reduce != Reduce::sum) return false;
       rows->table = to;
@@ -168,36 +208,20 @@ class TurnsInPlace {
           return sum.adds = true;
         }
       for (Pass::Store& store : pass.stores)
-        if (store.to == one.written && is_once(*nest, pass, store.to)) {
-          add_scalar(pass, store, to, *single_map(*one.adder)->load(0) == one.sum);
+        if (store.to == one.written) {
+          add_scalar(pass, store, to, one.sum_first);
           return true;
         }
     }
     return false;
   }
 
-  /// Its result, or the sum of its columns; the other one follows, or went before.
-  bool add_product(ProductStep& product, const Access& written, const Access& to) const {
-    const ProductStep::Epilogue& e = product.epilogue;
-    if (e.bias || e.activation || e.slope || e.times || e.plus || e.rounded) return false;
-    if (product.column_sum && *product.column_sum == written) product.column_sum = to;
-    else if (product.c == written) product.c = to;
-    else return false;
-    return product.accumulate = true;
-  }
-
-  /// Whether no two iterations of the pass store the same element.
-  bool is_once(const Nest& nest, const Pass& pass, const Access& to) const {
-    const auto dims = dims_of(program_, to);
-    return nest.bounds.empty() && nest.outer.size() + pass.inner.size() == dims.size();
-  }
-
   void add_scalar(Pass& pass, Pass::Store& store, const Access& to, bool sum_first) const {
     const Type type = buffer(to).type;
     const int made = store.scalar, before = static_cast<int>(pass.scalars.size());
+    const std::vector<int> terms = sum_first ? std::vector{before, made} : std::vector{made, before};
     pass.scalars.push_back({Scalar::Load{to}, type});
-    pass.scalars.push_back(
-        {Scalar::Apply{MapFunction::add, sum_first ? std::vector{before, made} : std::vector{made, before}}, type});
+    pass.scalars.push_back({Scalar::Apply{MapFunction::add, terms}, type});
     store = {before + 1, to};
   }
 

@@ -32,7 +32,8 @@ void fuse_column_sums(Program&);
 void fuse_carries(Program&);
 /// add_in_place.cpp: a value that a product adds to its sum, and nobody needs afterwards, is made where the sum lies.
 void add_in_place(Program&);
-/// add_turns_in_place.cpp: what turns of loops make slot by slot, and is then added to a sum, is added where it is made.
+/// add_turns_in_place.cpp: what turns of loops make slot by slot, and is then added to a sum, is added where it is
+/// made.
 void add_turns_in_place(Program&);
 /// fuse_nests.cpp: merges nests of one body; those with other steps in between only if `across` is set.
 void fuse_nests(Program&, bool across);

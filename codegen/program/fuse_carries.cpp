@@ -87,12 +87,9 @@ class CarryFuser {
   };
   /// Of a step that copies all of something, and does nothing else.
   std::optional<Copy> copy_of(const Step& step) const {
-    const auto* nest = std::get_if<Nest>(&step.what);
-    if (!nest || nest->passes.size() != 1 || !nest->outer.empty()) return {};
-    const Pass& pass = nest->passes[0];
-    const auto* load = pass.scalars.size() == 1 ? std::get_if<Scalar::Load>(&pass.scalars[0].what) : nullptr;
-    if (!load || pass.stores.size() != 1 || !same_dims(program_, pass.stores[0].to, load->access)) return {};
-    return Copy{load->access, pass.stores[0].to};
+    const std::optional<SingleStore> store = single_store(step);
+    if (!store || !store->load() || !same_dims(program_, store->to, *store->load())) return {};
+    return Copy{*store->load(), store->to};
   }
 
   /// Where the step copies all of `made` to, and does nothing else.

@@ -1,6 +1,6 @@
 // join_branches.cpp: what a stage of a pipeline does alone in an action, or in a part of the step, as one branch. A
 // gradient that is made in one and added up in another is then added up where it is made (coalesce.cpp,
-// fuse_epilogues.cpp), and a parameter is updated in its place, without memory between.
+// fuse_epilogues.cpp, add_turns_in_place.cpp), and a parameter is updated in its place, without memory between.
 #include <algorithm>
 #include <iterator>
 #include <span>

@@ -1,5 +1,6 @@
 // join_sums.cpp: two sums that begin from zero, are only added to, and are then added to each other, are one sum. So a
-// parameter that a model uses twice, as an embedding that also gives logits, has one gradient over micro-batches.
+// parameter that a model uses twice, as an embedding that also gives logits, has one gradient over micro-batches; but
+// for stages that begin their sums apart, as those of a rank that has both ends of a pipeline do.
 #include <algorithm>
 #include <optional>
 #include <vector>
@@ -49,9 +50,10 @@ class SumJoiner {
       std::swap(of_first, of_second);
     }
     if (std::max(of_first->read, of_second->read) >= std::min(of_first->added_to, of_second->added_to)) return;
+    swallow(steps[of_first->begins], steps[i]);
     uses_.removed(steps[of_second->begins]);
     uses_.removed(steps[i]);
-    for (const Access& one : {first, second}) use_instead(one.buffer, total.buffer);
+    for (const Access& one : {first, second}) uses_.use_instead(one.buffer, total.buffer);
   }
 
   Type type_of(const Access& access) const { return program_.buffer(access.buffer).type; }
@@ -67,59 +69,56 @@ class SumJoiner {
     return true;
   }
 
-  void use_instead(BufferId from, BufferId to) {
-    if (program_.buffer(from).space == Space::arena) program_.buffer(to).space = Space::arena;
-    const Access memory{from, {}};
-    for (const bool writes : {false, true})
-      for (Step* user : std::vector<Step*>(writes ? uses_.writers(memory) : uses_.readers(memory)))
-        uses_.change(*user, [&] {
-          for_each_access(*user, [&](Access& access, Use) {
-            if (access.buffer == from) access.buffer = to;
-          });
-        });
-  }
-
-  /// Nothing where more happens to it than that a step of the list begins it, steps behind that add to it, and step `i`
-  /// reads it. Which of them begin from the other one's zeros does not matter.
+  /// Nothing where more happens to it than that a step of the list begins it from zero, steps behind that add to it,
+  /// and step `i` reads it. It may begin as a copy of the other one's zeros.
   std::optional<Life> life(const Steps& steps, size_t i, const Access& sum, const Access& other) const {
     if (!sum.is_plain() || program_.buffer(sum.buffer).view_of || keep_[root(sum)]) return {};
     std::optional<size_t> begins;
-    Life life{0, 0, i};
+    size_t read_first = i, read_last = 0, added_to = i;
     for (const bool writes : {true, false})
       for (const Step* user : writes ? uses_.writers(sum) : uses_.readers(sum)) {
         const std::optional<size_t> place = uses_.place(steps, *user);
-        if (!place || *place > i) return {};
+        if (!place || *place > i || !is_by_name(*user, sum)) return {};
         if (user == &steps[i]) continue;
         if (adds(*user, sum)) {
-          life.added_to = std::min(life.added_to, *place);
+          added_to = std::min(added_to, *place);
         } else if (!writes) {
-          life.read = std::max(life.read, *place);
+          read_first = std::min(read_first, *place);
+          read_last = std::max(read_last, *place);
         } else {
-          if (user != &steps[*place] || begins || !begins_from_zero(*user, sum, other)) return {};
+          if (user != &steps[*place] || begins || !begins_from_zero(steps, *place, sum, other)) return {};
           begins = place;
         }
       }
-    if (!begins) return {};
-    life.begins = *begins;
-    life.read = std::max(life.read, life.begins);
-    return life;
+    if (!begins || read_first < *begins) return {};
+    return Life{*begins, std::max(*begins, read_last), added_to};
   }
 
-  /// Whether it fills the sum with zeros, or with what the other one begins with, and does nothing else.
-  bool begins_from_zero(const Step& step, const Access& sum, const Access& other) const {
-    if (const auto* fill = std::get_if<FillStep>(&step.what)) return fill->to == sum && fill->value == 0;
-    const Scalar* stored = stored_alone(step, sum);
-    if (stored == nullptr) return false;
-    const auto* load = std::get_if<Scalar::Load>(&stored->what);
-    return load ? load->access == other || is_zero(load->access) : is_literal_zero(*stored);
+  /// Whether the step uses its memory under no other name.
+  bool is_by_name(const Step& step, const Access& sum) const {
+    bool own = true;
+    for_each_access(step, [&](const Access& access, Use) {
+      own = own && (root(access) != root(sum) || access.buffer == sum.buffer);
+    });
+    return own;
   }
 
-  /// Whether it is a number that is made once, and is zero.
-  bool is_zero(const Access& access) const {
+  /// Whether step `at` fills the sum with zeros, or with what the other one begins with, and does nothing else.
+  bool begins_from_zero(const Steps& steps, size_t at, const Access& sum, const Access& other) const {
+    if (const auto* fill = std::get_if<FillStep>(&steps[at].what)) return fill->to == sum && fill->value == 0;
+    const std::optional<SingleStore> store = stored(steps[at], sum);
+    if (!store) return false;
+    const Access* load = store->load();
+    return load ? *load == other || is_zero(steps, at, *load) : is_literal_zero(*store->value);
+  }
+
+  /// Whether it is a number that is made once, before step `at`, and is zero.
+  bool is_zero(const Steps& steps, size_t at, const Access& access) const {
     const std::vector<Step*>& writers = uses_.writers(access);
-    if (!access.is_plain() || writers.size() != 1) return false;
-    const Scalar* stored = stored_alone(*writers.front(), access);
-    return stored != nullptr && is_literal_zero(*stored);
+    if (!access.is_plain() || keep_[root(access)] || writers.size() != 1) return false;
+    const std::optional<size_t> place = uses_.place(steps, *writers.front());
+    const std::optional<SingleStore> store = stored(*writers.front(), access);
+    return place && *place < at && store && !store->load() && is_literal_zero(*store->value);
   }
 
   static bool is_literal_zero(const Scalar& scalar) {
@@ -127,44 +126,48 @@ class SumJoiner {
     return number && number->value == 0;
   }
 
-  /// What a step that does nothing else stores there as it is.
-  static const Scalar* stored_alone(const Step& step, const Access& to) {
-    const auto* nest = std::get_if<Nest>(&step.what);
-    if (!nest || !nest->outer.empty() || nest->passes.size() != 1) return nullptr;
-    const Pass& pass = nest->passes[0];
-    return pass.scalars.size() == 1 && pass.stores.size() == 1 && pass.stores[0].to == to ? &pass.scalars[0] : nullptr;
+  /// The step, where it does no more than to store all of that.
+  std::optional<SingleStore> stored(const Step& step, const Access& all) const {
+    const std::optional<SingleStore> store = single_store(step);
+    return store && store->to == all && std::ranges::equal(store->dims, dims_of(program_, all)) ? store : std::nullopt;
   }
 
   /// Whether all that the step does with the memory is to add to it.
   bool adds(const Step& step, const Access& sum) const {
-    if (const std::optional<SingleMap> map = single_map(step); map && root(map->to) == root(sum))
-      return map->function == MapFunction::add && reads_once(step, sum) &&
-             ((map->load(0) && *map->load(0) == map->to) || (map->load(1) && *map->load(1) == map->to));
+    if (const std::optional<AddedTo> one = added_to(step); one && root(one->sum) == root(sum))
+      return root(one->term) != root(sum);
+    if (adds_and_copies(step, sum)) return true;
+    const auto* nest = std::get_if<Nest>(&step.what);
     const auto* rows = std::get_if<ScatterStep>(&step.what);
+    if (!nest && !rows && !std::holds_alternative<ProductStep>(step.what)) return false;
     if (rows && rows->reduce != Reduce::sum) return false;
-    if (const auto* nest = std::get_if<Nest>(&step.what)) {
+    if (nest)
       for (const Pass& pass : nest->passes)
         for (const Pass::Accumulate& one : pass.accumulates)
           if (root(one.to) == root(sum) && one.reduce != Reduce::sum) return false;
-    } else if (!rows && !std::holds_alternative<ProductStep>(step.what)) {
-      return false;
-    }
     bool only_adds = true;
     for_each_access(step, [&](const Access& access, Use use) {
-      only_adds = only_adds && (root(access) != root(sum) || (access.buffer == sum.buffer && use == Use::update));
+      only_adds = only_adds && (root(access) != root(sum) || use == Use::update);
     });
     return only_adds;
   }
 
-  bool reads_once(const Step& step, const Access& sum) const {
-    int reads = 0;
-    bool own = true;  // by its own name
-    for_each_access(step, [&](const Access& access, Use use) {
-      if (root(access) != root(sum)) return;
-      reads += use == Use::read;
-      own = own && access.buffer == sum.buffer;
-    });
-    return own && reads == 1;
+  /// Whether it is a product that adds the sum to its own, or the step that copies back what that gives and nobody else
+  /// reads: add_turns_in_place.cpp makes one step of them.
+  bool adds_and_copies(const Step& step, const Access& sum) const {
+    const std::optional<SingleStore> store = single_store(step);
+    if (store && store->to == sum && store->load()) {
+      const std::vector<Step*>& makers = uses_.writers(*store->load());
+      const auto* maker = makers.size() == 1 ? std::get_if<ProductStep>(&makers.front()->what) : nullptr;
+      return maker && maker->c == *store->load() && adds_and_copies(*makers.front(), sum);
+    }
+    const auto* product = std::get_if<ProductStep>(&step.what);
+    if (!product || product->epilogue.plus != sum) return false;
+    const std::vector<Step*>& readers = uses_.readers(product->c);
+    const std::optional<SingleStore> back = readers.size() == 1 ? single_store(*readers.front()) : std::nullopt;
+    int uses = 0;
+    for_each_access(step, [&](const Access& access, Use) { uses += root(access) == root(sum); });
+    return uses == 1 && back && back->to == sum && back->load() && *back->load() == product->c;
   }
 
   Program& program_;

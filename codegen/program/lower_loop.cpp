@@ -32,7 +32,8 @@ bool Lowering::is_made_at(ValueId value, const Place& place) const {
 }
 
 /// The buffer of a carry, holding its initial value: of what stages hand on at the stage where it begins. Into others
-/// it comes, also where these have the initial value for what they make of it besides.
+/// it comes, also where these have the initial value for what they make of it besides. Where it is the buffer of an
+/// initial value without a name, that is called as the result.
 Access Lowering::enter(const LoopOp& op, const LoopOp::Carry& carry) {
   const Place all = where(carry.initial);
   at_ = is_handed_on(op, carry) ? beginning(op, all) : all;

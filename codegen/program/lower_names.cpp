@@ -54,6 +54,7 @@ void Lowering::call_as(ValueId value, BufferId buffer) {
   called.name = names_->unique(short_name(value));
   called.path = path;
   called.kind = kind_of(value);
+  called.span = graph_.node(graph_.value(value).producer).span;
 }
 
 void Lowering::find_updated() {

@@ -138,17 +138,24 @@ void MemoryUses::move_on(Steps& steps, size_t from, size_t to) {
 }
 
 void MemoryUses::use_instead(const Access& from, const Access& to) {
+  change_users(from, to, [&](Access& access) {
+    if (access == from) access = to;
+  });
+}
+
+void MemoryUses::use_instead(BufferId from, BufferId to) {
+  change_users({from, {}}, {to, {}}, [&](Access& access) {
+    if (access.buffer == from) access.buffer = to;
+  });
+}
+
+void MemoryUses::change_users(const Access& from, const Access& to, const std::function<void(Access&)>& edit) {
   if (program_->buffer(storage(*program_, from.buffer)).space == Space::arena)
     program_->buffer(storage(*program_, to.buffer)).space = Space::arena;
   std::vector<Step*> users = readers(from);
   for (Step* step : writers(from))
     if (std::ranges::find(users, step) == users.end()) users.push_back(step);
-  for (Step* step : users)
-    change(*step, [&] {
-      for_each_access(*step, [&](Access& access, Use) {
-        if (access == from) access = to;
-      });
-    });
+  for (Step* step : users) change(*step, [&] { for_each_access(*step, [&](Access& access, Use) { edit(access); }); });
 }
 
 void MemoryUses::sweep() {

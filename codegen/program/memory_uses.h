@@ -39,12 +39,15 @@ class MemoryUses {
   void move_on(Steps&, size_t from, size_t to);
   /// All that use `from` use `to`. What messages need in the arena they need there.
   void use_instead(const Access& from, const Access& to);
+  /// The same of all accesses to the buffer, in whatever turn.
+  void use_instead(BufferId from, BufferId to);
   bool is_removed(const Step& step) const { return removed_.contains(&step); }
   /// Takes what was removed out of the lists; nothing else may be asked afterwards.
   void sweep();
 
  private:
   void note_bodies(Step&);
+  void change_users(const Access& from, const Access& to, const std::function<void(Access&)>& edit);
   void add(Step&);
   void forget(Step&);
   uint32_t root(const Access&) const;

@@ -225,7 +225,7 @@ class Printer {
     if (p.epilogue.plus) text += ", + " + access(*p.epilogue.plus);
     if (p.epilogue.rounded) text += ", rounded to " + access(*p.epilogue.rounded);
     if (p.epilogue.rounded_alone) text += " alone";
-    if (p.column_sum) text += ", column sum to " + access(*p.column_sum);
+    if (p.column_sum) text += (p.accumulate ? ", column sum added to " : ", column sum to ") + access(*p.column_sum);
     return text + bounds(p.bounds);
   }
   std::string text(const AttentionStep& a) const {

@@ -28,6 +28,31 @@ std::optional<SingleMap> single_map(const Step& step) {
   return map;
 }
 
+std::optional<AddedTo> added_to(const Step& step) {
+  const std::optional<SingleMap> map = single_map(step);
+  if (!map || map->function != MapFunction::add || !map->load(0) || !map->load(1)) return {};
+  const bool first = *map->load(0) == map->to, second = *map->load(1) == map->to;
+  if (first == second) return {};
+  return AddedTo{map->to, first ? *map->load(1) : *map->load(0), first};
+}
+
+const Access* SingleStore::load() const {
+  const auto* load = std::get_if<Scalar::Load>(&value->what);
+  return load ? &load->access : nullptr;
+}
+
+std::optional<SingleStore> single_store(const Step& step) {
+  const auto* nest = std::get_if<Nest>(&step.what);
+  if (!nest || !nest->outer.empty() || nest->passes.size() != 1 || !nest->rows.empty() || !nest->bounds.empty())
+    return {};
+  const Pass& pass = nest->passes[0];
+  if (pass.scalars.size() != 1 || pass.stores.size() != 1 || !pass.accumulates.empty()) return {};
+  const Scalar& value = pass.scalars[0];
+  if (!std::holds_alternative<Scalar::Load>(value.what) && !std::holds_alternative<Scalar::Literal>(value.what))
+    return {};
+  return SingleStore{&value, pass.inner, pass.stores[0].to};
+}
+
 bool same_slots(const Access& a, const Access& b) {
   return std::ranges::equal(a.turns, b.turns, [](const TurnIndex& i, const TurnIndex& j) {
     return i.offset == j.offset && i.period == j.period;

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <ostream>
 #include <string>
 
+#include "codegen/program/single_map.h"
 #include "codegen/program/walk.h"
 #include "tests/program/compiled.h"
 #include "tests/program/numbers.h"
@@ -12,43 +14,50 @@ namespace mesh {
 namespace {
 
 struct Added {
-  int products = 0, sums = 0, rows = 0, nests_between = 0;
+  int products = 0, columns = 0, sums = 0, rows = 0, nests = 0;
+  bool operator==(const Added&) const = default;
 };
 
-/// What of a training step adds to gradients that lie there: products, sums of nests and rows; and nests that add one
-/// whole gradient to another.
+void PrintTo(const Added& added, std::ostream* out) {
+  *out << added.products << " products, " << added.columns << " sums of columns, " << added.sums << " sums of nests, "
+       << added.rows << " of rows, " << added.nests << " nests that add";
+}
+
+/// What of a training step adds to gradients that lie there: products, sums of their columns and of nests, and rows;
+/// and nests that do no more than to add what lies elsewhere.
 Added added(const Program& program) {
   Added found;
   const auto is_gradient = [&](const Access& access) {
     return program.buffer(access.buffer).kind == BufferKind::gradient;
   };
   for_each_step(program.routines.front().steps, [&](const Step& step) {
-    if (const auto* product = std::get_if<ProductStep>(&step.what))
-      found.products += product->accumulate && is_gradient(product->c);
-    if (const auto* rows = std::get_if<ScatterStep>(&step.what)) found.rows += rows->adds && is_gradient(rows->table);
-    const auto* nest = std::get_if<Nest>(&step.what);
-    if (!nest) return;
-    for (const Pass& pass : nest->passes) {
-      for (const Pass::Accumulate& sum : pass.accumulates) found.sums += sum.adds && is_gradient(sum.to);
-      const auto reads_gradient = [&](const Scalar& scalar) {
-        const auto* load = std::get_if<Scalar::Load>(&scalar.what);
-        return load && is_gradient(load->access);
-      };
-      if (std::ranges::count_if(pass.scalars, reads_gradient) > 1) ++found.nests_between;
+    if (const auto* product = std::get_if<ProductStep>(&step.what); product && product->accumulate) {
+      found.products += is_gradient(product->c);
+      found.columns += product->column_sum && is_gradient(*product->column_sum);
     }
+    if (const auto* rows = std::get_if<ScatterStep>(&step.what)) found.rows += rows->adds && is_gradient(rows->table);
+    if (const auto* nest = std::get_if<Nest>(&step.what))
+      for (const Pass& pass : nest->passes)
+        for (const Pass::Accumulate& sum : pass.accumulates) found.sums += sum.adds && is_gradient(sum.to);
+    if (const std::optional<AddedTo> one = added_to(step)) found.nests += is_gradient(one->sum);
   });
   return found;
 }
 
-class SumsOfTurns : public testing::TestWithParam<const char*> {};
+struct Case {
+  const char* layout;
+  Added added;
+};
+
+class SumsOfTurns : public testing::TestWithParam<Case> {};
 
 TEST_P(SumsOfTurns, are_added_where_they_are_made) {
   CompileRequest request;
   request.files = {SUMS_OF_TURNS};
-  request.layout = GetParam();
+  request.layout = GetParam().layout;
   const Program fused = tests::compiled(request).program;
   request.plain = true;
-  tests::expect_equal(tests::run(tests::compiled(request).program), tests::run(fused), GetParam());
+  tests::expect_equal(tests::run(tests::compiled(request).program), tests::run(fused), GetParam().layout);
   for (const Stored& stored : fused.sharded.graph.stored) {
     if (stored.kind != StoredKind::parameter) continue;
     const auto is_its_gradient = [&](const Buffer& buffer) {
@@ -56,14 +65,19 @@ TEST_P(SumsOfTurns, are_added_where_they_are_made) {
     };
     EXPECT_EQ(std::ranges::count_if(fused.buffers, is_its_gradient), 1) << stored.path;
   }
-  const Added found = added(fused);
-  EXPECT_EQ(found.products, 5);  // two of `turn`, and one of each of `table`, `up` and `down`
-  EXPECT_EQ(found.sums, 1);      // of `gain`; those of `bias` are a product's
-  EXPECT_EQ(found.rows, 1);      // of `table`
-  EXPECT_EQ(found.nests_between, 0);
+  EXPECT_EQ(added(fused), GetParam().added);
 }
 
-INSTANTIATE_TEST_SUITE_P(layouts, SumsOfTurns, testing::Values("parts", "stages", "chunks"));
+// Products: two of `turn`, one of each of `table`, `back`, `out`, `up` and `down`; columns: of `shift`, `rise` and
+// `bias`; a nest's: of `gain`; rows: of `table`. Where a rank has both ends of a pipeline, those of `turn` and `table`
+// begin apart, and are told from a gradient.
+constexpr Added all = {.products = 7, .columns = 3, .sums = 1, .rows = 1, .nests = 0},
+                ends_apart = {.products = 4, .columns = 3, .sums = 1, .rows = 0, .nests = 0};
+
+INSTANTIATE_TEST_SUITE_P(layouts, SumsOfTurns,
+                         testing::Values(Case{"parts", all}, Case{"again", all}, Case{"stages", all},
+                                         Case{"chunks", all}, Case{"apart", all}, Case{"there", ends_apart}),
+                         [](const auto& one) { return std::string(one.param.layout); });
 
 }  // namespace
 }  // namespace mesh

@@ -61,8 +61,8 @@ void reduce_all(Reduce op, Bytes& out, const std::vector<Bytes>& in) {
   std::memcpy(out.data(), values.data(), out.size());
 }
 
-// Contributions are stretches of these numbers, which are drawn once: a prime of them, so that what lies a power of two
-// further in one is elsewhere in another.
+// Contributions are stretches of these numbers, which are drawn once and repeat: ranks of one call begin at different
+// ones, and as they are a prime, what is moved by a power of two is something else.
 constexpr int64_t drawn_count = 16411;
 
 template <class Element>
@@ -112,7 +112,8 @@ Bytes contribution(Type type, int64_t count, int rank, uint64_t salt) {
   const Bytes& numbers = drawn_numbers(type);
   const auto size = static_cast<int64_t>(size_of(type));
   Bytes data(static_cast<size_t>(count * size));
-  auto from = static_cast<int64_t>(random_of(salt, static_cast<uint64_t>(rank)) % drawn_count);
+  constexpr int64_t apart = 4099;  // ranks
+  auto from = (static_cast<int64_t>(random_of(salt, 0) % drawn_count) + rank * apart) % drawn_count;
   for (int64_t done = 0; done < count; from = 0) {
     const int64_t stretch = std::min(count - done, drawn_count - from);
     std::memcpy(data.data() + done * size, numbers.data() + from * size, static_cast<size_t>(stretch * size));
