@@ -43,13 +43,14 @@ class SumJoiner {
     if (first == second || !is_made_at(steps, i, total)) return;
     for (const Access& one : {first, second})
       if (!same_dims(program_, one, total) || type_of(one) != type_of(total)) return;
-    std::optional<Life> of_first = life(steps, i, first, second), of_second = life(steps, i, second, first);
+    std::optional<Life> of_first = life(steps, i, first), of_second = life(steps, i, second);
     if (!of_first || !of_second) return;
     if (of_first->begins > of_second->begins) {
       std::swap(first, second);
       std::swap(of_first, of_second);
     }
     if (std::max(of_first->read, of_second->read) >= std::min(of_first->added_to, of_second->added_to)) return;
+    if (!is_copied_back_at_once(first, second)) return;
     swallow(steps[of_first->begins], steps[i]);
     uses_.removed(steps[of_second->begins]);
     uses_.removed(steps[i]);
@@ -71,7 +72,7 @@ class SumJoiner {
 
   /// Nothing where more happens to it than that a step of the list begins it from zero, steps behind that add to it,
   /// and step `i` reads it. It may begin as a copy of the other one's zeros.
-  std::optional<Life> life(const Steps& steps, size_t i, const Access& sum, const Access& other) const {
+  std::optional<Life> life(const Steps& steps, size_t i, const Access& sum) const {
     if (!sum.is_plain() || program_.buffer(sum.buffer).view_of || keep_[root(sum)]) return {};
     std::optional<size_t> begins;
     size_t read_first = i, read_last = 0, added_to = i;
@@ -86,7 +87,7 @@ class SumJoiner {
           read_first = std::min(read_first, *place);
           read_last = std::max(read_last, *place);
         } else {
-          if (user != &steps[*place] || begins || !begins_from_zero(steps, *place, sum, other)) return {};
+          if (user != &steps[*place] || begins || !begins_from_zero(steps, *place, sum)) return {};
           begins = place;
         }
       }
@@ -103,22 +104,26 @@ class SumJoiner {
     return own;
   }
 
-  /// Whether step `at` fills the sum with zeros, or with what the other one begins with, and does nothing else.
-  bool begins_from_zero(const Steps& steps, size_t at, const Access& sum, const Access& other) const {
+  /// Whether step `at` fills the sum with zeros, its own or those that another value has then, and does nothing else.
+  bool begins_from_zero(const Steps& steps, size_t at, const Access& sum) const {
     if (const auto* fill = std::get_if<FillStep>(&steps[at].what)) return fill->to == sum && fill->value == 0;
     const std::optional<SingleStore> store = stored(steps[at], sum);
     if (!store) return false;
-    const Access* load = store->load();
-    return load ? *load == other || is_zero(steps, at, *load) : is_literal_zero(*store->value);
+    return store->load() ? is_zero(steps, at, *store->load()) : is_literal_zero(*store->value);
   }
 
-  /// Whether it is a number that is made once, before step `at`, and is zero.
-  bool is_zero(const Steps& steps, size_t at, const Access& access) const {
-    const std::vector<Step*>& writers = uses_.writers(access);
-    if (!access.is_plain() || keep_[root(access)] || writers.size() != 1) return false;
-    const std::optional<size_t> place = uses_.place(steps, *writers.front());
-    const std::optional<SingleStore> store = stored(*writers.front(), access);
-    return place && *place < at && store && !store->load() && is_literal_zero(*store->value);
+  /// Whether a step of the list before `at` has filled it with zeros, and nothing else writes it before that.
+  bool is_zero(const Steps& steps, size_t at, const Access& value) const {
+    if (!value.is_plain() || program_.buffer(value.buffer).view_of || keep_[root(value)]) return false;
+    std::optional<size_t> filled;
+    for (const Step* writer : uses_.writers(value)) {
+      const std::optional<size_t> place = uses_.place(steps, *writer);
+      if (!place) return false;
+      if (*place > at) continue;
+      if (filled || writer != &steps[*place] || !begins_from_zero(steps, *place, value)) return false;
+      filled = place;
+    }
+    return filled && *filled < at;
   }
 
   static bool is_literal_zero(const Scalar& scalar) {
@@ -152,22 +157,61 @@ class SumJoiner {
     return only_adds;
   }
 
-  /// Whether it is a product that adds the sum to its own, or the step that copies back what that gives and nobody else
-  /// reads: add_turns_in_place.cpp makes one step of them.
+  /// Whether it makes the sum with something added to it, or copies that back: coalesce.cpp and add_turns_in_place.cpp
+  /// make one step of the two.
   bool adds_and_copies(const Step& step, const Access& sum) const {
-    const std::optional<SingleStore> store = single_store(step);
-    if (store && store->to == sum && store->load()) {
-      const std::vector<Step*>& makers = uses_.writers(*store->load());
-      const auto* maker = makers.size() == 1 ? std::get_if<ProductStep>(&makers.front()->what) : nullptr;
-      return maker && maker->c == *store->load() && adds_and_copies(*makers.front(), sum);
-    }
-    const auto* product = std::get_if<ProductStep>(&step.what);
-    if (!product || product->epilogue.plus != sum) return false;
-    const std::vector<Step*>& readers = uses_.readers(product->c);
-    const std::optional<SingleStore> back = readers.size() == 1 ? single_store(*readers.front()) : std::nullopt;
+    if (const Step* maker = maker_of(step, sum)) return adds_to_copy(*maker, sum) != nullptr;
+    const Access* made = adds_to_copy(step, sum);
+    if (made == nullptr) return false;
+    const std::vector<Step*>& readers = uses_.readers(*made);
+    return readers.size() == 1 && maker_of(*readers.front(), sum) == &step;
+  }
+
+  /// Where the step, which has the sum as one term and does nothing else with it, makes the total; null elsewhere.
+  const Access* adds_to_copy(const Step& step, const Access& sum) const {
     int uses = 0;
     for_each_access(step, [&](const Access& access, Use) { uses += root(access) == root(sum); });
-    return uses == 1 && back && back->to == sum && back->load() && *back->load() == product->c;
+    if (uses != 1) return nullptr;
+    if (const auto* product = std::get_if<ProductStep>(&step.what))
+      return product->epilogue.plus == sum ? &product->c : nullptr;
+    const std::optional<SingleMap> map = single_map(step);
+    if (!map || map->function != MapFunction::add) return nullptr;
+    for (size_t i = 0; i < 2; ++i)
+      if (map->load(i) && *map->load(i) == sum) return &std::get<Nest>(step.what).passes[0].stores[0].to;
+    return nullptr;
+  }
+
+  /// The step that makes what this one copies to the sum; null where that is not all, or several do.
+  const Step* maker_of(const Step& copy, const Access& sum) const {
+    const std::optional<SingleStore> store = single_store(copy);
+    if (!store || store->to != sum || !store->load() || !is_all_read_here(copy, *store->load())) return nullptr;
+    const std::vector<Step*>& makers = uses_.writers(*store->load());
+    return makers.size() == 1 && uses_.around(*makers.front()) == uses_.around(copy) ? makers.front() : nullptr;
+  }
+
+  bool is_all_read_here(const Step& step, const Access& value) const {
+    return value.is_plain() && uses_.readers(value).size() == 1 && uses_.readers(value).front() == &step;
+  }
+
+  /// Whether nothing uses either sum between a step that makes it with something added and the one that copies that
+  /// back: what it added there would be lost.
+  bool is_copied_back_at_once(const Access& first, const Access& second) const {
+    for (const Access& sum : {first, second})
+      for (const Step* copy : uses_.writers(sum)) {
+        const Step* maker = maker_of(*copy, sum);
+        if (maker == nullptr) continue;
+        const Step* around = uses_.around(*copy);
+        if (around == nullptr) return false;
+        const Steps& list = *bodies(*around).front();
+        const std::optional<size_t> from = uses_.place(list, *maker), to = uses_.place(list, *copy);
+        for (const Access& other : {first, second})
+          for (const bool writes : {false, true})
+            for (const Step* user : writes ? uses_.writers(other) : uses_.readers(other)) {
+              const std::optional<size_t> at = uses_.place(list, *user);
+              if (at && *from < *at && *at < *to) return false;
+            }
+      }
+    return true;
   }
 
   Program& program_;
