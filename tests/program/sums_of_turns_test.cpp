@@ -44,12 +44,12 @@ Added added(const Program& program) {
   return found;
 }
 
-struct Case {
+struct OfLayout {
   const char* layout;
   Added added;
 };
 
-class SumsOfTurns : public testing::TestWithParam<Case> {};
+class SumsOfTurns : public testing::TestWithParam<OfLayout> {};
 
 TEST_P(SumsOfTurns, are_added_where_they_are_made) {
   CompileRequest request;
@@ -71,12 +71,13 @@ TEST_P(SumsOfTurns, are_added_where_they_are_made) {
 // Products: two of `turn`, one of each of `table`, `back`, `out`, `up` and `down`; columns: of `shift`, `rise` and
 // `bias`; a nest's: of `gain`; rows: of `table`. Where a rank has both ends of a pipeline, those of `turn` and `table`
 // begin apart, and are told from a gradient.
-constexpr Added all = {.products = 7, .columns = 3, .sums = 1, .rows = 1, .nests = 0},
+constexpr Added everywhere = {.products = 7, .columns = 3, .sums = 1, .rows = 1, .nests = 0},
                 ends_apart = {.products = 4, .columns = 3, .sums = 1, .rows = 0, .nests = 0};
 
 INSTANTIATE_TEST_SUITE_P(layouts, SumsOfTurns,
-                         testing::Values(Case{"parts", all}, Case{"again", all}, Case{"stages", all},
-                                         Case{"chunks", all}, Case{"apart", all}, Case{"there", ends_apart}),
+                         testing::Values(OfLayout{"parts", everywhere}, OfLayout{"again", everywhere},
+                                         OfLayout{"stages", everywhere}, OfLayout{"chunks", everywhere},
+                                         OfLayout{"apart", everywhere}, OfLayout{"there", ends_apart}),
                          [](const auto& one) { return std::string(one.param.layout); });
 
 }  // namespace
