@@ -30,10 +30,11 @@ std::optional<SingleMap> single_map(const Step& step) {
 
 std::optional<AddedTo> added_to(const Step& step) {
   const std::optional<SingleMap> map = single_map(step);
-  if (!map || map->function != MapFunction::add || !map->load(0) || !map->load(1)) return {};
-  const bool first = *map->load(0) == map->to, second = *map->load(1) == map->to;
-  if (first == second) return {};
-  return AddedTo{map->to, first ? *map->load(1) : *map->load(0), first};
+  if (!map || map->function != MapFunction::add) return {};
+  const Access *first = map->load(0), *second = map->load(1);
+  if (first == nullptr || second == nullptr || (*first == map->to) == (*second == map->to)) return {};
+  const bool sum_first = *first == map->to;
+  return AddedTo{map->to, sum_first ? *second : *first, sum_first};
 }
 
 const Access* SingleStore::load() const {

@@ -18,9 +18,9 @@ struct Added {
   bool operator==(const Added&) const = default;
 };
 
-void PrintTo(const Added& added, std::ostream* out) {
-  *out << added.products << " products, " << added.columns << " sums of columns, " << added.sums << " sums of nests, "
-       << added.rows << " of rows, " << added.nests << " nests that add";
+std::ostream& operator<<(std::ostream& out, const Added& added) {
+  return out << added.products << " products, " << added.columns << " sums of columns, " << added.sums
+             << " sums of nests, " << added.rows << " of rows, " << added.nests << " nests that add";
 }
 
 /// What of a training step adds to gradients that lie there: products, sums of their columns and of nests, and rows;
