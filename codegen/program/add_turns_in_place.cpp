@@ -79,11 +79,10 @@ class TurnsInPlace {
     Step* maker = uses_.writers(made).front();
     const std::optional<size_t> place = uses_.place(steps, *maker);
     if (!place || *place >= i) return {};
-    for (const bool writes : {false, true})
-      for (const Step* user : writes ? uses_.writers(sum) : uses_.readers(sum)) {
-        const std::optional<size_t> at = uses_.place(steps, *user);
-        if (user != &adder && (!copies || user != maker) && at && *place <= *at && *at <= i) return {};
-      }
+    for (const Step* user : uses_.users(sum)) {
+      const std::optional<size_t> at = uses_.place(steps, *user);
+      if (user != &adder && (!copies || user != maker) && at && *place <= *at && *at <= i) return {};
+    }
     const std::optional<Access> written = written_to(*maker, made);
     if (!written || !has_same_turns(steps, *maker, *written, adder, made)) return {};
     if (copies && !adds_by_plus(*maker, {sum.buffer, written->turns})) return {};
@@ -92,9 +91,8 @@ class TurnsInPlace {
 
   /// A step that copies all of a value as sum = sum + it, for makers that have added the sum.
   std::optional<AddedTo> copied_back(const Step& step) const {
-    const std::optional<SingleStore> store = single_store(step);
-    if (!store || !store->load() || !same_dims(program_, store->to, *store->load())) return {};
-    return AddedTo{store->to, *store->load(), true};
+    const std::optional<Copy> copy = copy_of(program_, step);
+    return copy ? std::optional(AddedTo{copy->to, copy->from, true}) : std::nullopt;
   }
 
   /// Whether the step is a product with a sum of columns, of whose memory it only adds `sum`. Of one without,
@@ -102,9 +100,7 @@ class TurnsInPlace {
   bool adds_by_plus(const Step& step, const Access& sum) const {
     const auto* product = std::get_if<ProductStep>(&step.what);
     if (!product || !product->column_sum || product->epilogue.plus != sum) return false;
-    int uses = 0;
-    for_each_access(step, [&](const Access& access, Use) { uses += root(access) == root(sum); });
-    return uses == 1;
+    return uses_.times_in(step, sum) == 1;
   }
 
   /// How the maker has what it makes; nothing where it does more with it than to write it.
@@ -139,9 +135,10 @@ class TurnsInPlace {
   std::optional<std::vector<const ForStep*>> loops_of(const Steps& steps, const Step& step,
                                                       const Access& access) const {
     std::vector<const ForStep*> loops(access.turns.size(), nullptr);
-    for (const Step* one = &step; !stands_in(steps, *one);) {
+    const Step* const outermost = &steps[*uses_.place(steps, step)];
+    for (const Step* one = &step; one != outermost;) {
       one = uses_.around(*one);
-      const auto* loop = one ? std::get_if<ForStep>(&one->what) : nullptr;
+      const auto* loop = std::get_if<ForStep>(&one->what);
       if (!loop || loop->only != ForStep::Only::every || may_end_early(*loop)) return {};
       const auto fixes = [&](const TurnIndex& turn) { return turn.loop == loop->loop && turn.period == 0; };
       const auto turn = std::ranges::find_if(access.turns, fixes);
@@ -154,10 +151,6 @@ class TurnsInPlace {
 
   static bool may_end_early(const ForStep& loop) {
     return !loop.body.empty() && std::holds_alternative<UntilStep>(loop.body.back().what);
-  }
-
-  static bool stands_in(const Steps& steps, const Step& step) {
-    return std::ranges::any_of(steps, [&](const Step& one) { return &one == &step; });
   }
 
   /// All that one step of the list makes, itself or in its turns.

@@ -66,7 +66,7 @@ class CarryFuser {
 
   /// The step that copies back what step `i` has copied of a carry, and others have added to since.
   std::optional<size_t> update_carry(Steps& steps, size_t i) {
-    const std::optional<Copy> begins = copy_of(steps[i]);
+    const std::optional<Copy> begins = copy_of(program_, steps[i]);
     if (!begins) return {};
     const auto [carry, made] = *begins;
     for (const Access& one : {carry, made})
@@ -82,19 +82,9 @@ class CarryFuser {
     return *back;
   }
 
-  struct Copy {
-    Access from, to;
-  };
-  /// Of a step that copies all of something, and does nothing else.
-  std::optional<Copy> copy_of(const Step& step) const {
-    const std::optional<SingleStore> store = single_store(step);
-    if (!store || !store->load() || !same_dims(program_, store->to, *store->load())) return {};
-    return Copy{*store->load(), store->to};
-  }
-
   /// Where the step copies all of `made` to, and does nothing else.
   const Access* copied_to(const Step& step, const Access& made) const {
-    const std::optional<Copy> copy = copy_of(step);
+    const std::optional<Copy> copy = copy_of(program_, step);
     return copy && copy->from == made ? &std::get<Nest>(step.what).passes[0].stores[0].to : nullptr;
   }
 

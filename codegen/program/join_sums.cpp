@@ -62,12 +62,10 @@ class SumJoiner {
   /// Whether nobody uses its memory before step `i`.
   bool is_made_at(const Steps& steps, size_t i, const Access& value) const {
     if (!value.is_plain() || program_.buffer(value.buffer).view_of) return false;
-    for (const bool writes : {false, true})
-      for (const Step* user : writes ? uses_.writers(value) : uses_.readers(value)) {
-        const std::optional<size_t> place = uses_.place(steps, *user);
-        if (!place || *place < i) return false;
-      }
-    return true;
+    return std::ranges::all_of(uses_.users(value), [&](const Step* user) {
+      const std::optional<size_t> place = uses_.place(steps, *user);
+      return place && *place >= i;
+    });
   }
 
   /// Nothing where more happens to it than that a step of the list begins it from zero, steps behind that add to it,
@@ -169,9 +167,7 @@ class SumJoiner {
 
   /// Where the step, which has the sum as one term and does nothing else with it, makes the total; null elsewhere.
   const Access* adds_to_copy(const Step& step, const Access& sum) const {
-    int uses = 0;
-    for_each_access(step, [&](const Access& access, Use) { uses += root(access) == root(sum); });
-    if (uses != 1) return nullptr;
+    if (uses_.times_in(step, sum) != 1) return nullptr;
     if (const auto* product = std::get_if<ProductStep>(&step.what))
       return product->epilogue.plus == sum ? &product->c : nullptr;
     const std::optional<SingleMap> map = single_map(step);
@@ -205,11 +201,10 @@ class SumJoiner {
         const Steps& list = *bodies(*around).front();
         const std::optional<size_t> from = uses_.place(list, *maker), to = uses_.place(list, *copy);
         for (const Access& other : {first, second})
-          for (const bool writes : {false, true})
-            for (const Step* user : writes ? uses_.writers(other) : uses_.readers(other)) {
-              const std::optional<size_t> at = uses_.place(list, *user);
-              if (at && *from < *at && *at < *to) return false;
-            }
+          for (const Step* user : uses_.users(other)) {
+            const std::optional<size_t> at = uses_.place(list, *user);
+            if (at && *from < *at && *at < *to) return false;
+          }
       }
     return true;
   }

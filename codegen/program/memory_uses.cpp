@@ -30,6 +30,19 @@ uint32_t MemoryUses::root(const Access& access) const { return storage(*program_
 const std::vector<Step*>& MemoryUses::readers(const Access& access) const { return readers_[root(access)]; }
 const std::vector<Step*>& MemoryUses::writers(const Access& access) const { return writers_[root(access)]; }
 
+std::vector<Step*> MemoryUses::users(const Access& access) const {
+  std::vector<Step*> users = readers(access);
+  for (Step* step : writers(access))
+    if (std::ranges::find(users, step) == users.end()) users.push_back(step);
+  return users;
+}
+
+int MemoryUses::times_in(const Step& step, const Access& memory) const {
+  int times = 0;
+  for_each_access(step, [&](const Access& access, Use) { times += root(access) == root(memory); });
+  return times;
+}
+
 std::optional<size_t> MemoryUses::place(const Steps& steps, const Step& step) const {
   const std::less<const Step*> before;
   for (const Step* one = &step;;) {
@@ -152,10 +165,8 @@ void MemoryUses::use_instead(BufferId from, BufferId to) {
 void MemoryUses::change_users(const Access& from, const Access& to, const std::function<void(Access&)>& edit) {
   if (program_->buffer(storage(*program_, from.buffer)).space == Space::arena)
     program_->buffer(storage(*program_, to.buffer)).space = Space::arena;
-  std::vector<Step*> users = readers(from);
-  for (Step* step : writers(from))
-    if (std::ranges::find(users, step) == users.end()) users.push_back(step);
-  for (Step* step : users) change(*step, [&] { for_each_access(*step, [&](Access& access, Use) { edit(access); }); });
+  for (Step* step : users(from))
+    change(*step, [&] { for_each_access(*step, [&](Access& access, Use) { edit(access); }); });
 }
 
 void MemoryUses::sweep() {

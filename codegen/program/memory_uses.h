@@ -20,6 +20,10 @@ class MemoryUses {
   /// Steps without bodies that use the memory behind an access, views included, in the order of the program.
   const std::vector<Step*>& readers(const Access&) const;
   const std::vector<Step*>& writers(const Access&) const;
+  /// Those and these, each once.
+  std::vector<Step*> users(const Access&) const;
+  /// How many accesses of the step are to the memory.
+  int times_in(const Step&, const Access&) const;
 
   /// Where in this list the step stands, or the one of whose body it is; nothing where that is in another list.
   std::optional<size_t> place(const Steps&, const Step&) const;

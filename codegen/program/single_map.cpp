@@ -54,6 +54,12 @@ std::optional<SingleStore> single_store(const Step& step) {
   return SingleStore{&value, pass.inner, pass.stores[0].to};
 }
 
+std::optional<Copy> copy_of(const Program& program, const Step& step) {
+  const std::optional<SingleStore> store = single_store(step);
+  if (!store || !store->load() || !same_dims(program, store->to, *store->load())) return {};
+  return Copy{*store->load(), store->to};
+}
+
 bool same_slots(const Access& a, const Access& b) {
   return std::ranges::equal(a.turns, b.turns, [](const TurnIndex& i, const TurnIndex& j) {
     return i.offset == j.offset && i.period == j.period;

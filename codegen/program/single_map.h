@@ -39,6 +39,13 @@ struct SingleStore {
 /// The step as one; nothing where it is more, or something else.
 std::optional<SingleStore> single_store(const Step&);
 
+/// to = from, all of it.
+struct Copy {
+  Access from, to;
+};
+/// The step as one; nothing where it does anything else.
+std::optional<Copy> copy_of(const Program&, const Step&);
+
 /// Whether equal turns of their loops lead to equal slots.
 bool same_slots(const Access&, const Access&);
 bool same_dims(const Program&, const Access&, const Access&);
