@@ -51,6 +51,8 @@ class Names {
     if (name.empty()) substitutes_.erase(id);
     else substitutes_[id] = name;
   }
+  /// Whether a buffer is a function's argument: of one with slots the slot that a call hands over.
+  bool is_argument(BufferId id) const { return substitutes_.contains(storage(program_, id)); }
   /// How many loops index a buffer as a meshrt::Stack: 1 of equal slices that the turns of one loop index, 2 of such
   /// stacks by the turns of another; 0: it is none.
   size_t stack_depth(BufferId id) const {

@@ -243,7 +243,7 @@ std::vector<NestLoops::DimIndex> NestLoops::indices(const Access& access, size_t
     return DimIndex{slot(context_, access, {position, of}), extent(position), {}};
   };
   std::vector<DimIndex> indices;
-  if (context_.names.stack_depth(access.buffer) == 0)  // else the base is one turn's
+  if (context_.names.stack_depth(access.buffer) == 0 && !context_.names.is_argument(access.buffer))  // else of a turn
     for (size_t k = 0; k < access.turns.size(); ++k) indices.push_back(turn(k, access.turns[k]));
   for (size_t position = access.turns.size(); position < buffer.dims.size(); ++position) {
     const auto mapped = std::ranges::find(address.mapped, position, [](const auto& m) { return m.map.position; });

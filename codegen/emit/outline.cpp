@@ -31,18 +31,19 @@ bool asks_where_it_is(const Nest& nest) {
 
 Outline::Outline(EmitContext& context, FunctionTable& table) : context_(context), table_(table) {
   for (const Routine& routine : context.program.routines) {
-    count(routine.steps);
+    // What stands in a loop works on slices, but for updates turn by turn.
+    for (const Step& step : routine.steps)
+      if (const auto* nest = std::get_if<Nest>(&step.what)) count(*nest, 1);
     for_each_step(routine.steps, [&](const Step& step) {
+      const auto* loop = std::get_if<ForStep>(&step.what);
+      for (size_t i = 0; loop && i < loop->body.size(); ++i)
+        if (const auto* nest = std::get_if<Nest>(&loop->body[i].what); nest && loop->body[i].part == Part::update)
+          count(*nest, 1);
       const auto* pass = std::get_if<OnePassStep>(&step.what);
       for (size_t i = 0; pass && i < pass->body.size(); ++i)
         if (const auto* nest = std::get_if<Nest>(&pass->body[i].what)) count(*nest, worth_a_function);
     });
   }
-}
-
-void Outline::count(const std::vector<Step>& steps) {
-  for (const Step& step : steps)  // what stands in a loop works on slices
-    if (const auto* nest = std::get_if<Nest>(&step.what)) count(*nest, 1);
 }
 
 void Outline::count(const Nest& nest, int uses) {
@@ -77,15 +78,19 @@ std::optional<Outline::Shape> Outline::shape_of(const Nest& nest) const {
     const BufferId held = storage(context_.program, access.buffer);
     const std::string type = meshrt::name_of(buffer.type);
     if (buffer.dims.empty() && !stored.contains(held)) return fmt::format("{}", held.index);  // the same for all
-    const bool slice = !buffer.dims.empty() && buffer.dims != shape.dims;
-    if (!access.is_plain()) fits = false;
+    const std::span<const LocalDim> dims = dims_of(context_.program, access);
+    const bool slice = !dims.empty() && !std::ranges::equal(dims, shape.dims);
+    if (!access.maps.empty() || (dims.empty() && !buffer.dims.empty())) fits = false;
     if (slice && (!one_walk || stored.contains(held) || !add_slice(shape, buffer))) fits = false;
     const auto found = std::ranges::find(shape.tensors, held);
     const auto at = found - shape.tensors.begin();
     if (found == shape.tensors.end()) {
       shape.tensors.push_back(held);
+      shape.slots.push_back({held, access.turns});
       shape.written.push_back(stored.contains(held));
       shape.sliced.push_back(slice);
+    } else if (shape.slots[static_cast<size_t>(at)].turns != access.turns) {
+      fits = false;
     }
     return fmt::format("@{}{}{}{}", at, type,
                        buffer.dims.empty() ? ""
@@ -138,7 +143,7 @@ std::string Outline::argument(const Shape& shape, size_t tensor, const Stretch* 
   if (stretch && id == stretch->next) return stretch->name + ".next";
   const std::vector<LocalDim>& held = context_.program.buffer(id).dims;
   if (held.empty()) return value(context_, id);
-  std::string text = address(context_, {id, {}});
+  std::string text = address(context_, shape.slots[tensor]);
   const std::string further = stretch ? " + " + stretch->name + (shape.sliced[tensor] ? ".whole" : ".part") : "";
   if (!shape.sliced[tensor]) return text + further;
   const auto at = static_cast<size_t>(shape.slice);

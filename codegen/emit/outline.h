@@ -32,8 +32,9 @@ class Outline {
   struct Shape {
     std::string key;                // equal for nests that one function serves
     std::vector<BufferId> tensors;  // storages of arguments
+    std::vector<Access> slots;      // which of each
     std::vector<bool> written;
-    std::vector<LocalDim> dims;  // of every tensor
+    std::vector<LocalDim> dims;  // of every tensor, or its slot
     bool reduces = false;        // over all dims
     // Tensors of which the nest sees a slice: they hold more of the dim at `slice` than the nest walks over.
     std::vector<bool> sliced;
@@ -51,7 +52,6 @@ class Outline {
   };
 
   std::optional<Shape> shape_of(const Nest&) const;
-  void count(const std::vector<Step>&);
   void count(const Nest&, int uses);
   std::string call(const Shape&, Function&, const Stretch*);
   void write(const Nest&, const Shape&, Function&);

@@ -184,7 +184,7 @@ void InterpretedProgram::bind(meshrt::Rank& rank) {
     if (!other) continue;
     const std::vector<Task>& first = routines[*other];
     routines[i].insert(routines[i].begin(), first.begin(),
-                       first.begin() + static_cast<std::ptrdiff_t>(forward_steps(program_.routines[*other])));
+                       first.begin() + static_cast<std::ptrdiff_t>(forward_steps(program_.routines[*other].steps)));
   }
 }
 

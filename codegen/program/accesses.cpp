@@ -151,14 +151,14 @@ BufferId common_memory(const Program& program, const Step& first, const Step& se
   return UsedMemory(program, first).in_common(second);
 }
 
-size_t forward_steps(const Routine& routine) {
+size_t forward_steps(std::span<const Step> steps) {
   const auto is_forward = [](const Step& step) { return part_of(step) == Part::forward; };
-  return static_cast<size_t>(std::ranges::find_if_not(routine.steps, is_forward) - routine.steps.begin());
+  return static_cast<size_t>(std::ranges::find_if_not(steps, is_forward) - steps.begin());
 }
 
 bool forward_part_updates(const Program& program, const Routine& routine) {
   bool updates = false;
-  for (const Step& step : std::span(routine.steps).first(forward_steps(routine)))
+  for (const Step& step : std::span(routine.steps).first(forward_steps(routine.steps)))
     for_each_access(step, [&](const Access& access, Use use) {
       updates = updates || (use != Use::read && program.buffer(storage(program, access.buffer)).stored);
     });

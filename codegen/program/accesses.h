@@ -1,6 +1,7 @@
 // accesses.h: what every step reads and writes, in one place, for fusion, the memory plan and the verifier.
 #pragma once
 #include <functional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -42,8 +43,8 @@ class UsedMemory {
 /// The same of two steps, as the second one names it.
 BufferId common_memory(const Program&, const Step&, const Step&);
 
-/// How many steps a routine begins with that belong to the forward part.
-size_t forward_steps(const Routine&);
+/// How many steps of a routine, from its first on, belong to the forward part.
+size_t forward_steps(std::span<const Step>);
 /// Whether one of them changes a stored tensor: no other entry may execute them then.
 bool forward_part_updates(const Program&, const Routine&);
 

@@ -1,6 +1,7 @@
 #include "codegen/program/exposed.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 
 #include "codegen/program/combine.h"
@@ -29,8 +30,8 @@ class Clock {
           }
           continue;
         }
-        if (const int left = left_open(loop->body); left != 0) {
-          for (int64_t turn = 0; turn < (left < 0 ? 1 : loop->made()); ++turn) run(loop->body);  // the last one is last
+        if (left_open(loop->body) != 0) {
+          for (int64_t turn = 0; turn < loop->made(); ++turn) run(loop->body);
           continue;
         }
         Clock turn(program_, calls_);  // turns are alike: each begins with what its steps start
@@ -74,20 +75,22 @@ class Clock {
 
   void collective(const CollectiveStep& first) {
     if (first.other_turn && (first.phase == Phase::start ? is_last_ : is_first_)) return;
-    double& ends = ends_[first.step];
+    std::deque<double>& ends = ends_[first.step];
     if (first.phase != Phase::wait) {
       const auto seconds = calls_.find(first.step);
-      all_end_ = ends = std::max(all_end_, now_) + (seconds == calls_.end() ? 0 : seconds->second);
+      all_end_ = std::max(all_end_, now_) + (seconds == calls_.end() ? 0 : seconds->second);
+      ends.push_back(all_end_);
     }
     if (first.phase == Phase::start) return;
-    const double wait = std::max(0.0, ends - now_);
+    const double wait = ends.empty() ? 0 : std::max(0.0, ends.front() - now_);
+    if (!ends.empty()) ends.pop_front();
     waited_ += wait;
     now_ += wait;
   }
 
   const Program& program_;
-  const std::map<uint32_t, double>& calls_;  // seconds of one execution
-  std::map<uint32_t, double> ends_;          // of those that were started
+  const std::map<uint32_t, double>& calls_;      // seconds of one execution
+  std::map<uint32_t, std::deque<double>> ends_;  // of those that were started, in turn
   double now_ = 0, all_end_ = 0, waited_ = 0;
   bool is_first_ = true, is_last_ = true;  // of the turns of the innermost loop that hands calls over
 };

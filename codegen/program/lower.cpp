@@ -81,7 +81,7 @@ void check_dims(const Graph& first, const Entry& entry) {
 /// Whether the forward steps of a routine leave all of `held`, and change nothing that outlives them.
 bool forward_suffices(const Program& program, const Routine& routine, std::span<const BufferId> held) {
   if (forward_part_updates(program, routine)) return false;
-  const size_t end = forward_steps(routine);
+  const size_t end = forward_steps(routine.steps);
   const std::vector<bool> outlives = outlive_routine(program);
   std::vector<bool> early(program.buffers.size()), late(program.buffers.size());
   for (size_t i = 0; i < routine.steps.size(); ++i)
@@ -179,7 +179,7 @@ Program lower(std::span<const Entry> entries, const LowerOptions& options) {
     plan_memory(program, options.share_memory);
     return program;
   }
-  overlap_turns(program, false);
+  if (overlap_turns(program, false)) update_by_turns(program);
   Program shared = program;
   program = overlapped(std::move(program), options);
   if (!overlap_turns(shared, true)) return program;

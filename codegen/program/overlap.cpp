@@ -1,7 +1,6 @@
 #include "codegen/program/overlap.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "codegen/program/extent.h"
 #include "codegen/program/fuse.h"
 #include "codegen/program/list_places.h"
+#include "codegen/program/put_off.h"
 #include "codegen/program/walk.h"
 
 namespace mesh {
@@ -48,10 +48,20 @@ size_t timely_start(const Program& program, const Steps& steps, size_t call, con
   return at;
 }
 
-/// Whether a call that is started with `first` ends before the step at the latest, whatever that touches.
-bool ends_calls(const Step& first, const Step& step) {
-  return std::holds_alternative<UntilStep>(step.what) ||
-         (part_of(step) == Part::forward) != (part_of(first) == Part::forward);
+/// The routines that begin with the forward steps of the one whose list this is.
+std::vector<Steps*> followers_of(Program& program, const Steps& steps) {
+  std::vector<Steps*> found;
+  for (Routine& routine : program.routines)
+    if (routine.after_forward_of && &program.routines[*routine.after_forward_of].steps == &steps)
+      found.push_back(&routine.steps);
+  return found;
+}
+
+/// Whether all of them need what a call moves. Else it ends with the forward part, or they would wait for it in vain.
+bool all_need(const std::vector<Steps*>& followers, const UsedMemory& moved) {
+  return std::ranges::all_of(followers, [&](const Steps* steps) {
+    return std::ranges::any_of(*steps, [&](const Step& step) { return bool(moved.in_common(step)); });
+  });
 }
 
 /// The first step behind `at` that may not change places with the call; the list's size: none.
@@ -63,58 +73,33 @@ size_t next_in_the_way(const Program& program, const ListPlaces& places, const S
   return next;
 }
 
-/// Of the steps from `first` to `end` those that need what the call moves, or what such a step has made.
-std::set<size_t> held_up(const Program& program, const ListPlaces& places, const Steps& steps, const Step& call,
-                         const UsedMemory& moved, size_t first, size_t end) {
-  std::set<size_t> held;
-  const auto hold = [&](const Step& by, const UsedMemory& memory, size_t from) {
-    for (const size_t one : places.in_the_way(sets_of(program, by)))
-      if (from <= one && one < end && memory.in_common(steps[one])) held.insert(one);
-  };
-  hold(call, moved, first);
-  for (const size_t one : held) hold(steps[one], UsedMemory(program, steps[one]), one + 1);  // grows behind `one`
-  return held;
+/// Behind those that wait already.
+void wait_first(const Step& call, Steps& steps) {
+  const auto first = std::ranges::find_if_not(steps, [](const Step& step) { return is_in(step, Phase::wait); });
+  steps.insert(first, wait_for(call, steps, static_cast<size_t>(first - steps.begin())));
 }
 
-/// Puts updates that do without the call before the first step that needs it, where the call has them to hide behind:
-/// between hosts. Where that step then stands.
-size_t put_off(const Program& program, Steps& steps, ListPlaces& places, size_t call, const UsedMemory& moved,
-               size_t need) {
-  const MeshShape& mesh = program.sharded.layout.mesh;
-  if (within_node(program.sharded.machine, mesh, movements(steps[call]).front().axes)) return need;
-  if (steps[call].part == Part::forward) return need;
-  size_t end = need;
-  while (end < steps.size() && std::holds_alternative<Nest>(steps[end].what)) ++end;
-  const std::set<size_t> held = held_up(program, places, steps, steps[call], moved, need, end);
-  const size_t later = end - held.size();
-  if (later == need) return need;
-  std::vector<size_t> now(steps.size());
-  std::iota(now.begin(), now.end(), size_t{0});
-  Steps ordered(end - need);
-  for (size_t at = need, free = need, late = later; at < end; ++at) {
-    now[at] = held.contains(at) ? late++ : free++;
-    ordered[now[at] - need] = std::move(steps[at]);
-  }
-  std::ranges::move(ordered, steps.begin() + static_cast<std::ptrdiff_t>(need));
-  places.rearranged(now);
-  return later;
-}
-
-void overlap(const Program& program, Steps& steps, bool early) {
+void overlap(Program& program, Steps& steps, bool early) {
   ListPlaces places(program, steps);
+  const std::vector<Steps*> followers = followers_of(program, steps);
   for (size_t i = 0; i < steps.size(); ++i) {
     if (!is_in(steps[i], Phase::whole)) continue;
     const MeshShape& mesh = program.sharded.layout.mesh;
     if (mesh.size(movements(steps[i]).front().axes) == 1) continue;
     size_t need = i + 1;
     const UsedMemory moved(program, steps[i]);
-    const size_t in_the_way = next_in_the_way(program, places, steps, i, steps[i], moved);
-    while (need < in_the_way && !ends_calls(steps[i], steps[need])) ++need;
-    need = put_off(program, steps, places, i, moved, need);
+    size_t end = next_in_the_way(program, places, steps, i, steps[i], moved);
+    const size_t forward = followers.empty() ? 0 : forward_steps(steps);
+    if (i < forward && !all_need(followers, moved)) end = std::min(end, forward);
+    while (need < end && !std::holds_alternative<UntilStep>(steps[need].what)) ++need;
+    if (steps[i].part != Part::forward && is_between_hosts(program, steps[i]))
+      need = put_off(program, steps, places, steps[i], moved, need);
     const size_t begin = early ? timely_start(program, steps, i, moved, need) : i;
     const auto at = [&](size_t index) { return steps.begin() + static_cast<std::ptrdiff_t>(index); };
     const auto computes = [](const Step& step) { return movements(step).empty(); };
     if (std::none_of(at(begin), at(i), computes) && std::none_of(at(i + 1), at(need), computes)) continue;
+    if (i < forward && forward < need)
+      for (Steps* others : followers) wait_first(steps[i], *others);
     Step wait = wait_for(steps[i], steps, need);
     for (CollectiveStep& one : movements(steps[i])) one.phase = Phase::start;
     places.put_in(need, wait);
@@ -126,9 +111,8 @@ void overlap(const Program& program, Steps& steps, bool early) {
   }
 }
 
-/// How many more calls are under way behind the steps than before.
-int find_meanwhile(const Steps& steps, bool around, std::set<const Step*>& found) {
-  int started = 0;
+/// How many calls are under way behind the steps, before which `started` are.
+int find_meanwhile(std::span<const Step> steps, int started, bool around, std::set<const Step*>& found) {
   for (const Step& step : steps) {
     const auto moved = movements(step);
     const bool own = !moved.empty() && !moved.front().other_turn;  // what other turns started they wait for as well
@@ -138,8 +122,8 @@ int find_meanwhile(const Steps& steps, bool around, std::set<const Step*>& found
     const bool messages = loop && loop->order;
     for (const Steps* body : bodies(step)) {
       const bool within = around || started > 0 || messages;
-      const int left = find_meanwhile(*body, within, found);
-      if (left > 0 && !within) find_meanwhile(*body, true, found);  // while the next turns are executed
+      const int left = find_meanwhile(*body, 0, within, found);
+      if (left > 0 && !within) find_meanwhile(*body, 0, true, found);  // while the next turns are executed
       started += left;
     }
     if (own && is_in(step, Phase::start)) ++started;
@@ -157,8 +141,12 @@ std::span<CollectiveStep> movements(Step& step) {
 
 size_t first_need(const Program& program, std::span<const Step> steps, size_t from, const Step& call) {
   const UsedMemory moved(program, call);
+  const auto ends_call = [&](const Step& step) {
+    const bool leaves_forward = part_of(steps[from]) == Part::forward && part_of(step) != Part::forward;
+    return leaves_forward || std::holds_alternative<UntilStep>(step.what) || moved.in_common(step);
+  };
   size_t at = from + 1;
-  while (at < steps.size() && !ends_calls(steps[from], steps[at]) && !moved.in_common(steps[at])) ++at;
+  while (at < steps.size() && !ends_call(steps[at])) ++at;
   return at;
 }
 
@@ -176,6 +164,10 @@ Step wait_for(const Step& call, std::span<const Step> steps, size_t need) {
 
 std::span<const CollectiveStep> movements(const Step& step) {
   return movements(const_cast<Step&>(step));  // hands them out as they are
+}
+
+bool is_between_hosts(const Program& program, const Step& call) {
+  return !within_node(program.sharded.machine, program.sharded.layout.mesh, movements(call).front().axes);
 }
 
 const AttentionStep::Ring* ring_of(const Step& step) {
@@ -208,6 +200,11 @@ bool hands_over(const ForStep& loop) {
       loop.body, [](const Step& step) { return !movements(step).empty() && movements(step).front().other_turn; });
 }
 
+bool ends_others(const ForStep& loop) {
+  return !loop.body.empty() && is_in(loop.body.front(), Phase::wait) &&
+         !movements(loop.body.front()).front().other_turn;
+}
+
 size_t wait_of(std::span<const Step> steps, size_t start) {
   const uint32_t call = movements(steps[start]).front().step;
   size_t at = start + 1;
@@ -217,7 +214,14 @@ size_t wait_of(std::span<const Step> steps, size_t start) {
 
 std::set<const Step*> steps_meanwhile(const Program& program) {
   std::set<const Step*> found;
-  for (const Routine& routine : program.routines) find_meanwhile(routine.steps, false, found);
+  for (const Routine& routine : program.routines) {
+    int started = 0;
+    if (routine.after_forward_of) {
+      const Steps& other = program.routines[*routine.after_forward_of].steps;
+      started = find_meanwhile(std::span(other).first(forward_steps(other)), 0, false, found);
+    }
+    find_meanwhile(routine.steps, started, false, found);
+  }
   return found;
 }
 

@@ -1,7 +1,9 @@
 // overlap.h: collectives that are under way while other steps are executed: started where they stand or before, waited
 // for where what they move is needed first, or overwritten. Start and wait stand in one list of steps; or the start in
 // a loop's body and the wait in a loop over the same turns behind it; or in different turns of a loop (overlap_turns).
-// In between nobody touches their buffers. The wait has the accesses of the start, so buffers live until then.
+// What is started in forward steps that another routine executes too may be waited for behind them: by that one before
+// all its other steps. In between nobody touches their buffers. The wait has the accesses of the start, so buffers live
+// until then.
 #pragma once
 #include <set>
 #include <span>
@@ -16,6 +18,10 @@ namespace mesh {
 std::span<CollectiveStep> movements(Step&);
 std::span<const CollectiveStep> movements(const Step&);
 
+/// Whether values go between hosts in the call: within one, ranks move them themselves, and nothing goes on while they
+/// compute.
+bool is_between_hosts(const Program&, const Step& call);
+
 /// Of a step that sends while it computes what goes round; null of others.
 const AttentionStep::Ring* ring_of(const Step&);
 
@@ -25,6 +31,10 @@ const AttentionStep::Ring* ring_of(const Step&);
 /// before is done with the place for it, and what it sums up from such a place is waited for when the next turn writes
 /// it; the first turn's is started before the loop, the last one's waited for behind it. Whether there are any.
 bool overlap_turns(Program&, bool shared);
+
+/// Between hosts, where a loop waits for what turns of another one have left: steps behind it that go over what all
+/// these turns left, as updates of parameters, are made turn by turn in it, each as soon as its own turn's is there.
+void update_by_turns(Program&);
 
 /// Starts every collective with steps that compute something before what it moves is needed. Those whose time these
 /// steps do not hide are started as much earlier as hides it, if `early`, which takes memory.
@@ -40,6 +50,9 @@ Step wait_for(const Step& call, std::span<const Step>, size_t need);
 /// Whether turns of the loop start, or wait for, what other turns move.
 bool hands_over(const ForStep&);
 
+/// Whether each turn of the loop begins with a wait for what that turn of another loop has started.
+bool ends_others(const ForStep&);
+
 /// Where in the list the collective is waited for that step `start` starts; the list's size: nowhere.
 size_t wait_of(std::span<const Step>, size_t start);
 
@@ -50,8 +63,9 @@ bool keeps_to_its_turn(const Program&, const Step& call, const Step&, LoopId);
 /// The steps that are executed while a collective or a message between stages is under way, in all routines.
 std::set<const Step*> steps_meanwhile(const Program&);
 
-/// What is wrong with starts and waits (verify_calls.cpp): of a step in between that touches what a collective moves, a
-/// start that is never waited for, a wait for nothing.
-std::vector<std::string> verify_calls(const Program&, std::span<const Step>);
+/// What is wrong with starts and waits of a routine (verify_calls.cpp), whose own steps are executed after the forward
+/// ones of another: of a step in between that touches what a collective moves, a start that is never waited for, a wait
+/// for nothing.
+std::vector<std::string> verify_calls(const Program&, std::span<const Step> forward, std::span<const Step> own);
 
 }  // namespace mesh

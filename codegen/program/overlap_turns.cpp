@@ -23,11 +23,10 @@ bool is_plain(const ForStep& loop) {
          !std::holds_alternative<UntilStep>(loop.body.back().what);
 }
 
-/// Within a host ranks move values themselves: nothing goes on while they compute.
-bool is_between_hosts(const Program& program, const Step& step) {
+/// A call between hosts that is not divided yet.
+bool may_overlap(const Program& program, const Step& step) {
   const auto moved = movements(step);
-  return !moved.empty() && moved.front().phase == Phase::whole &&
-         !within_node(program.sharded.machine, program.sharded.layout.mesh, moved.front().axes);
+  return !moved.empty() && moved.front().phase == Phase::whole && is_between_hosts(program, step);
 }
 
 bool has_slot(const Access& access, LoopId loop) {
@@ -43,7 +42,7 @@ class LoopCalls {
   /// Each turn has a place of its own for all that is moved, which its other steps are done with.
   bool outlasts_turn(size_t call) const {
     const Step& step = loop_.body[call];
-    if (!is_between_hosts(program_, step)) return false;
+    if (!may_overlap(program_, step)) return false;
     for (size_t i = call + 1; i < loop_.body.size(); ++i)
       if (common_memory(program_, step, loop_.body[i])) return false;
     return std::ranges::all_of(loop_.body,
@@ -53,7 +52,7 @@ class LoopCalls {
   /// What is moved is of this turn alone and stays as it is while the loop is made, and comes to a place that nobody
   /// uses before it in a turn.
   bool may_start_before_turn(size_t call) const {
-    return is_between_hosts(program_, loop_.body[call]) &&
+    return may_overlap(program_, loop_.body[call]) &&
            std::ranges::all_of(movements(loop_.body[call]), [&](const CollectiveStep& one) {
              return is_one_way(one) && has_slot(one.from, loop_.loop) && !is_written(one.from) &&
                     is_for_a_turn(one.to) && first_use(one.to) == call && last_use(one.to) > call;
@@ -63,7 +62,7 @@ class LoopCalls {
   /// What is moved lies in a place that nobody uses after it in a turn, and comes to a place of this turn that nobody
   /// else in the loop uses.
   bool may_end_in_next_turn(size_t call) const {
-    return is_between_hosts(program_, loop_.body[call]) &&
+    return may_overlap(program_, loop_.body[call]) &&
            std::ranges::all_of(movements(loop_.body[call]), [&](const CollectiveStep& one) {
              return is_one_way(one) && has_slot(one.to, loop_.loop) && first_use(one.to) == call &&
                     last_use(one.to) == call && is_for_a_turn(one.from) && last_use(one.from) == call &&

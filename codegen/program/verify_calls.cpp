@@ -19,9 +19,9 @@ class CallVerifier {
   explicit CallVerifier(const Program& program) : program_(program) {}
   std::vector<std::string> messages;
 
-  /// Of a list that is no loop's body: what is started in it ends in it.
-  void list(std::span<const Step> steps) {
-    for (const Call& call : open_after(steps, {})) say("{} is never waited for", *call.step);
+  /// Of lists that are executed one after the other: what is started ends.
+  void lists(std::span<const Step> first, std::span<const Step> second) {
+    for (const Call& call : open_after(second, open_after(first, {}))) say("{} is never waited for", *call.step);
   }
 
  private:
@@ -49,7 +49,7 @@ class CallVerifier {
       const auto* inner = std::get_if<ForStep>(&step.what);
       const bool handing = inner && hands_over(*inner);
       std::vector<Call> awaited;
-      if (inner && (handing || only_waits(*inner)))
+      if (inner && (handing || ends_others(*inner)))
         std::ranges::copy_if(started, std::back_inserter(awaited),
                              [&](const Call& call) { return call.loop == inner->loop; });
       const StepSets own = sets_of(program_, step);
@@ -67,6 +67,7 @@ class CallVerifier {
         continue;
       }
       for (const Steps* body : bodies(step)) {
+        for (const Call& call : awaited) next_turns(*body, *call.step, inner->loop);
         const LoopId turns = inner && !inner->order && !inner->own ? inner->loop : LoopId{};
         const std::vector<Call> left = open_after(*body, awaited);
         for (const Call& call : awaited) std::erase_if(started, [&](const Call& one) { return one.step == call.step; });
@@ -109,16 +110,14 @@ class CallVerifier {
     return one.other_turn && turn == (one.phase == Phase::start ? Turn::last : Turn::first);
   }
 
-  static bool only_waits(const ForStep& loop) {
-    return !loop.body.empty() && std::ranges::all_of(loop.body, [](const Step& step) {
-      return !movements(step).empty() && movements(step).front().phase == Phase::wait;
-    });
-  }
-
-  /// What a turn starts is under way while the next ones are executed: these have slots of their own.
+  /// What a turn starts, or waits for, is under way while other ones are executed: these have slots of their own.
   void next_turns(const Steps& body, const Step& call, LoopId loop) {
+    const auto waits = [](const Step& step) {
+      return !movements(step).empty() && movements(step).front().phase == Phase::wait;
+    };
     for (const Step& step : body)
-      if (!keeps_to_its_turn(program_, call, step, loop)) touches(step, movements(call).front().to.buffer, call);
+      if (!waits(step) && !keeps_to_its_turn(program_, call, step, loop))
+        touches(step, movements(call).front().to.buffer, call);
   }
 
   void touches(const Step& step, BufferId both, const Step& call) {
@@ -143,9 +142,10 @@ class CallVerifier {
 
 }  // namespace
 
-std::vector<std::string> verify_calls(const Program& program, std::span<const Step> steps) {
+std::vector<std::string> verify_calls(const Program& program, std::span<const Step> forward,
+                                      std::span<const Step> own) {
   CallVerifier verifier(program);
-  verifier.list(steps);
+  verifier.lists(forward, own);
   return std::move(verifier.messages);
 }
 

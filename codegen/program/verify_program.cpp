@@ -38,16 +38,17 @@ class Verifier {
         if (program_.buffers[i].stored) written_[i] = classes_.holding({static_cast<uint32_t>(i)});
       for (const EntryPoint& entry : program_.entries)
         for (const Accumulator& one : entry.carried) written_[one.buffer.index] = classes_.all();
+      std::span<const Step> forward;
       if (routine.after_forward_of) {
         const Routine& other = program_.routines[*routine.after_forward_of];
-        const std::span<const Step> forward = std::span(other.steps).first(forward_steps(other));
+        forward = std::span(other.steps).first(forward_steps(other.steps));
         steps(forward);
-        for (std::string& message : verify_calls(program_, forward)) say(routine_ + ": " + std::move(message));
         if (forward_part_updates(program_, other))
           say(fmt::format("the forward steps of {} update what is stored", other.name));
       }
       steps(routine.steps);
-      for (std::string& message : verify_calls(program_, routine.steps)) say(routine_ + ": " + std::move(message));
+      for (std::string& message : verify_calls(program_, forward, routine.steps))
+        say(routine_ + ": " + std::move(message));
       for (std::string& message : verify_rings(program_, routine)) say(routine_ + ": " + std::move(message));
       for (std::string& message : verify_pipelines(program_, routine, classes_))
         say(routine_ + ": " + std::move(message));
