@@ -14,6 +14,7 @@ namespace {
 /// Sums that one loop leaves and the same ranks complete.
 struct LoopSums {
   NodeId loop;
+  CollectiveKind kind;
   std::vector<AxisId> axes;
   std::vector<std::pair<ValueId, Placement>> stacks;  // with the placement that completes them
   int64_t bytes = 0;                                  // sent by a rank for all turns
@@ -32,20 +33,22 @@ class TurnSums {
   }
 
  private:
-  /// An all-reduce over hosts, alone, of what a loop stacked in the body in which it stands.
+  /// An all-reduce or reduce-scatter over hosts, alone, of what a loop stacked in the body in which it stands.
   void add(const Movement& moved) {
     const NodeId loop = graph_.value(moved.from).producer, completes = graph_.value(moved.to).producer;
     const auto* turns = std::get_if<LoopOp>(&graph_.node(loop).op);
     const auto* reshard = std::get_if<ReshardOp>(&graph_.node(completes).op);
     if (!turns || !reshard || graph_.node(completes).inputs[0] != moved.from) return;
     const ReshardStep& step = placed_.steps[reshard->step];
-    if (step.kind != CollectiveKind::all_reduce || within_node(placed_.machine, placed_.layout.mesh, step.axes)) return;
+    if (step.kind != CollectiveKind::all_reduce && step.kind != CollectiveKind::reduce_scatter) return;
+    if (within_node(placed_.machine, placed_.layout.mesh, step.axes)) return;
     const bool stacked = std::ranges::count(turns->collects, moved.from, &LoopOp::Collect::stacked) > 0;
     const Placement& lies = placed_.placement(moved.to);
     if (!stacked || !lies.dims[0].axes.empty() || !lies.at.empty() || until(graph_, *turns)) return;
-    auto sums =
-        std::ranges::find_if(found_, [&](const LoopSums& one) { return one.loop == loop && one.axes == step.axes; });
-    if (sums == found_.end()) sums = found_.insert(found_.end(), {loop, step.axes, {}});
+    auto sums = std::ranges::find_if(found_, [&](const LoopSums& one) {
+      return one.loop == loop && one.kind == step.kind && one.axes == step.axes;
+    });
+    if (sums == found_.end()) sums = found_.insert(found_.end(), {loop, step.kind, step.axes, {}});
     sums->stacks.emplace_back(moved.from, lies);
     sums->bytes += step.bytes;
   }
@@ -56,7 +59,7 @@ class TurnSums {
     const auto& loop = std::get<LoopOp>(graph_.node(sums.loop).op);
     const int64_t turns = graph_.dim(loop.dim).size;
     const auto seconds = [&](int64_t bytes) {
-      return collective_seconds(placed_.machine, placed_.layout.mesh, sums.axes, CollectiveKind::all_reduce, bytes);
+      return collective_seconds(placed_.machine, placed_.layout.mesh, sums.axes, sums.kind, bytes);
     };
     const double turn = seconds(sums.bytes / turns);
     const double waited = turn + static_cast<double>(turns - 1) * std::max(0.0, turn - work_of(loop.body));

@@ -23,6 +23,7 @@ using Phase = CollectiveStep::Phase;
 CompileRequest rows(const std::string& file = UPDATES_BY_TURNS) {
   CompileRequest request;
   request.files = {file};
+  request.layout = "rows";
   request.machine_file = HOSTS;
   return request;
 }
@@ -36,6 +37,13 @@ CompileRequest clipped() {
   const std::string path = testing::TempDir() + "/clipped_updates.mesh";
   std::ofstream(path) << text;
   return rows(path);
+}
+
+/// Each rank updates a part of what lies along `embed`.
+CompileRequest parts() {
+  CompileRequest request = rows();
+  request.layout = "parts";
+  return request;
 }
 
 Steps& train(Program& program) { return program.routines[program.step().run].steps; }
@@ -78,7 +86,7 @@ TEST(UpdatesByTurns, are_made_as_soon_as_the_gradients_of_their_turn_are_there) 
 }
 
 TEST(UpdatesByTurns, give_the_numbers_of_a_program_that_waits_at_once) {
-  for (CompileRequest request : {rows(), clipped()}) {
+  for (CompileRequest request : {rows(), parts(), clipped()}) {
     request.precision = "f64";
     const Program overlapped = tests::compiled(request).program;
     request.plain = true;
@@ -97,6 +105,20 @@ TEST(UpdatesByTurns, wait_for_all_turns_where_they_need_a_number_of_all) {
   const size_t at = loop_that_waits(steps);
   EXPECT_EQ(updates(program, std::get<ForStep>(steps[at].what).body), 0);
   EXPECT_EQ(updates(program, std::span(steps).subspan(at)), 4);
+}
+
+TEST(UpdatesByTurns, of_parts_have_their_gradients_scattered_while_later_turns_are_computed) {
+  Program program = tests::compiled(parts()).program;
+  EXPECT_EQ(verify_program(program), std::vector<std::string>{});
+  int scattered = 0;
+  for (const Step& step : train(program)) {
+    const auto* loop = std::get_if<ForStep>(&step.what);
+    if (!loop || !loop->reverse || loop->body.size() < 5) continue;
+    for (const Step& inner : loop->body)
+      if (is_in(inner, Phase::start) && movements(inner).front().kind == CollectiveKind::reduce_scatter)
+        scattered += static_cast<int>(movements(inner).size());
+  }
+  EXPECT_EQ(scattered, 2);  // of `up` and `down`; what lacks `embed` all ranks update alike
 }
 
 TEST(UpdatesByTurns, the_verifier_finds_one_that_touches_what_other_turns_wait_for) {
