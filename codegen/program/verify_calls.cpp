@@ -50,13 +50,13 @@ class CallVerifier {
       const bool handing = inner && hands_over(*inner);
       std::vector<Call> awaited;
       if (inner && (handing || ends_others(*inner)))
-        std::ranges::copy_if(started, std::back_inserter(awaited),
-                             [&](const Call& call) { return call.loop == inner->loop; });
+        std::ranges::copy_if(started, std::back_inserter(awaited), [&](const Call& call) {
+          return call.loop == inner->loop && (handing || is_awaited_in(inner->body, call));
+        });
       const StepSets own = sets_of(program_, step);
       for (const Call& call : started) {
         if (!conflict(call.sets, own)) continue;
-        const bool is_awaited = !awaited.empty() && (!handing || call.loop == inner->loop);
-        if (is_awaited) continue;
+        if (std::ranges::find(awaited, call.step, &Call::step) != awaited.end()) continue;
         if (const BufferId both = common_memory(program_, *call.step, step)) touches(step, both, *call.step);
       }
       if (!moved.empty() && moved.front().phase == Phase::start) started.push_back({&step, own});
