@@ -412,7 +412,7 @@ struct NestEmitter {
       const Opening opened = opening(loops.outer()[depth], depth, shared);
       blocks.push_back(std::make_unique<CppWriter::Block>(out, opened.head, opened.end));
       if (depth == 0 && sums.exist()) print_pointers(opened);
-      if (depth == 0 && context.polls) out.line("meshrt::poll();");
+      if (depth == 0 && context.polls && !sums.exist()) out.line("meshrt::poll();");  // sums do so themselves
     }
     for (const auto& pass : all) {
       for (const Walk& walk : pass) {

@@ -152,10 +152,11 @@ void emit_origin(EmitContext& context, CppWriter& out, const Step& step, Origin&
   before.lines = all;
   out.blank();
   // A loop's cost is that of what stands in it. Of lines fused into one loop nest the last one's, of a collective that
-  // of the line that needs it.
+  // of the line that needs it, of the wait for one that of the step which does.
   std::string counted;
   if (!loop) {
-    const auto at = movements(step).empty() ? lines.end() - 1 : lines.begin();
+    const bool moves = !movements(step).empty() && !is_in(step, CollectiveStep::Phase::wait);
+    const auto at = moves ? lines.begin() : lines.end() - 1;
     counted = *at;
     lines.erase(at);
   }

@@ -31,7 +31,7 @@ bool asks_where_it_is(const Nest& nest) {
 
 Outline::Outline(EmitContext& context, FunctionTable& table) : context_(context), table_(table) {
   for (const Routine& routine : context.program.routines) {
-    // What stands in a loop works on slices, but for updates turn by turn.
+    // What stands in a loop works on slices, but for updates, of which each turn has a slot.
     for (const Step& step : routine.steps)
       if (const auto* nest = std::get_if<Nest>(&step.what)) count(*nest, 1);
     for_each_step(routine.steps, [&](const Step& step) {
@@ -81,12 +81,13 @@ std::optional<Outline::Shape> Outline::shape_of(const Nest& nest) const {
     const std::span<const LocalDim> dims = dims_of(context_.program, access);
     const bool slice = !dims.empty() && !std::ranges::equal(dims, shape.dims);
     if (!access.maps.empty() || (dims.empty() && !buffer.dims.empty())) fits = false;
-    if (slice && (!one_walk || stored.contains(held) || !add_slice(shape, buffer))) fits = false;
+    if (slice && (!one_walk || !access.turns.empty() || stored.contains(held) || !add_slice(shape, buffer)))
+      fits = false;
     const auto found = std::ranges::find(shape.tensors, held);
     const auto at = found - shape.tensors.begin();
     if (found == shape.tensors.end()) {
       shape.tensors.push_back(held);
-      shape.slots.push_back({held, access.turns});
+      shape.slots.push_back(access.turns.empty() ? Access{held, {}} : access);
       shape.written.push_back(stored.contains(held));
       shape.sliced.push_back(slice);
     } else if (shape.slots[static_cast<size_t>(at)].turns != access.turns) {

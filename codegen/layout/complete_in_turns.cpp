@@ -11,7 +11,7 @@ namespace mesh {
 
 namespace {
 
-/// Sums that one loop leaves and the same ranks complete.
+/// Sums that one loop leaves and the same ranks complete, or scatter.
 struct LoopSums {
   NodeId loop;
   CollectiveKind kind;

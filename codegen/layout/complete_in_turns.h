@@ -1,6 +1,6 @@
 // complete_in_turns.h: sums over hosts that a loop leaves in each of its turns, as the gradients of its layers are. All
-// at once they are completed when the loop is over, and nothing is left to compute meanwhile; turn by turn the network
-// has them while later turns are computed.
+// at once they are completed, or scattered, when the loop is over, and nothing is left to compute meanwhile; turn by
+// turn the network has them while later turns are computed.
 #pragma once
 #include <map>
 

@@ -18,11 +18,6 @@ namespace {
 
 using Phase = CollectiveStep::Phase;
 
-bool is_in(const Step& step, Phase phase) {
-  const auto moved = movements(step);
-  return !moved.empty() && moved.front().phase == phase;
-}
-
 double seconds_of(const Program& program, const Step& call) {
   double seconds = 0;
   for (const CollectiveStep& one : movements(call)) seconds += program.sharded.steps[one.step].seconds;
@@ -37,10 +32,20 @@ bool may_pass(const Step& call, const UsedMemory& moved, const Step& before) {
          !moved.in_common(before);
 }
 
+/// Seconds that a step computes.
+double work_of(const Step& step) {
+  if (!movements(step).empty()) return 0;
+  double seconds = step.seconds;
+  const auto* loop = std::get_if<ForStep>(&step.what);
+  for (const Steps* body : bodies(step))
+    for (const Step& inner : *body) seconds += static_cast<double>(loop ? loop->made() : 1) * work_of(inner);
+  return seconds;
+}
+
 /// Where the call is started at the latest so that steps before its `need` hide it: no earlier, since its buffers live
 /// from there on.
 size_t timely_start(const Program& program, const Steps& steps, size_t call, const UsedMemory& moved, size_t need) {
-  const auto work = [&](size_t i) { return movements(steps[i]).empty() ? steps[i].seconds : 0; };
+  const auto work = [&](size_t i) { return work_of(steps[i]); };
   double left = seconds_of(program, steps[call]);
   for (size_t i = call + 1; i < need; ++i) left -= work(i);
   size_t at = call;
@@ -57,10 +62,18 @@ std::vector<Steps*> followers_of(Program& program, const Steps& steps) {
   return found;
 }
 
-/// Whether all of them need what a call moves. Else it ends with the forward part, or they would wait for it in vain.
-bool all_need(const std::vector<Steps*>& followers, const UsedMemory& moved) {
+/// Whether all of them need all that a call moves. Else it ends with the forward part: they would wait for it in vain,
+/// and its memory would be theirs as well.
+bool all_need(const Program& program, const std::vector<Steps*>& followers, const Step& call) {
   return std::ranges::all_of(followers, [&](const Steps* steps) {
-    return std::ranges::any_of(*steps, [&](const Step& step) { return bool(moved.in_common(step)); });
+    std::set<uint32_t> read;
+    for (const Step& step : *steps) {
+      const StepSets sets = sets_of(program, step);
+      read.insert(sets.reads.begin(), sets.reads.end());
+    }
+    return std::ranges::all_of(movements(call), [&](const CollectiveStep& one) {
+      return read.contains(storage(program, one.to.buffer).index);
+    });
   });
 }
 
@@ -82,6 +95,7 @@ void wait_first(const Step& call, Steps& steps) {
 void overlap(Program& program, Steps& steps, bool early) {
   ListPlaces places(program, steps);
   const std::vector<Steps*> followers = followers_of(program, steps);
+  size_t forward = followers.empty() ? 0 : forward_steps(steps);
   for (size_t i = 0; i < steps.size(); ++i) {
     if (!is_in(steps[i], Phase::whole)) continue;
     const MeshShape& mesh = program.sharded.layout.mesh;
@@ -89,8 +103,7 @@ void overlap(Program& program, Steps& steps, bool early) {
     size_t need = i + 1;
     const UsedMemory moved(program, steps[i]);
     size_t end = next_in_the_way(program, places, steps, i, steps[i], moved);
-    const size_t forward = followers.empty() ? 0 : forward_steps(steps);
-    if (i < forward && !all_need(followers, moved)) end = std::min(end, forward);
+    if (i < forward && !all_need(program, followers, steps[i])) end = std::min(end, forward);
     while (need < end && !std::holds_alternative<UntilStep>(steps[need].what)) ++need;
     if (steps[i].part != Part::forward && is_between_hosts(program, steps[i]))
       need = put_off(program, steps, places, steps[i], moved, need);
@@ -102,6 +115,7 @@ void overlap(Program& program, Steps& steps, bool early) {
       for (Steps* others : followers) wait_first(steps[i], *others);
     Step wait = wait_for(steps[i], steps, need);
     for (CollectiveStep& one : movements(steps[i])) one.phase = Phase::start;
+    if (need <= forward && wait.part == Part::forward && i < forward) ++forward;
     places.put_in(need, wait);
     steps.insert(at(need), std::move(wait));
     if (begin == i) continue;
@@ -154,16 +168,21 @@ Step wait_for(const Step& call, std::span<const Step> steps, size_t need) {
   Step wait = call;
   for (CollectiveStep& one : movements(wait)) one.phase = Phase::wait;
   const Step& beside = need < steps.size() ? steps[need] : steps.back();  // of the same block instance
-  wait.part = need < steps.size() && (part_of(beside) == Part::forward) != (call.part == Part::forward)
-                  ? part_of(steps[need - 1])
-                  : part_of(beside);
+  const bool leaves = (part_of(beside) == Part::forward) != (call.part == Part::forward);
+  wait.part = need > 0 && need < steps.size() && leaves ? part_of(steps[need - 1]) : part_of(beside);
   wait.scope = has_bodies(beside) ? "" : beside.scope;
+  if (need < steps.size() && !has_bodies(beside)) wait.spans = beside.spans;
   wait.notes.clear();
   return wait;
 }
 
 std::span<const CollectiveStep> movements(const Step& step) {
   return movements(const_cast<Step&>(step));  // hands them out as they are
+}
+
+bool is_in(const Step& step, Phase phase) {
+  const auto moved = movements(step);
+  return !moved.empty() && moved.front().phase == phase;
 }
 
 bool is_between_hosts(const Program& program, const Step& call) {
@@ -201,8 +220,7 @@ bool hands_over(const ForStep& loop) {
 }
 
 bool ends_others(const ForStep& loop) {
-  return !loop.body.empty() && is_in(loop.body.front(), Phase::wait) &&
-         !movements(loop.body.front()).front().other_turn;
+  return !loop.body.empty() && is_in(loop.body.front(), Phase::wait) && !hands_over(loop);
 }
 
 size_t wait_of(std::span<const Step> steps, size_t start) {

@@ -18,6 +18,9 @@ namespace mesh {
 std::span<CollectiveStep> movements(Step&);
 std::span<const CollectiveStep> movements(const Step&);
 
+/// Whether the step is a call in this phase.
+bool is_in(const Step&, CollectiveStep::Phase);
+
 /// Whether values go between hosts in the call: within one, ranks move them themselves, and nothing goes on while they
 /// compute.
 bool is_between_hosts(const Program&, const Step& call);
@@ -32,8 +35,8 @@ const AttentionStep::Ring* ring_of(const Step&);
 /// it; the first turn's is started before the loop, the last one's waited for behind it. Whether there are any.
 bool overlap_turns(Program&, bool shared);
 
-/// Between hosts, where a loop waits for what turns of another one have left: steps behind it that go over what all
-/// these turns left, as updates of parameters, are made turn by turn in it, each as soon as its own turn's is there.
+/// Between hosts, where a loop waits for what turns of another one have left: updates behind it that go over all these
+/// turns are made turn by turn in it, each as soon as its own turn's gradients are there.
 void update_by_turns(Program&);
 
 /// Starts every collective with steps that compute something before what it moves is needed. Those whose time these
@@ -50,7 +53,8 @@ Step wait_for(const Step& call, std::span<const Step>, size_t need);
 /// Whether turns of the loop start, or wait for, what other turns move.
 bool hands_over(const ForStep&);
 
-/// Whether each turn of the loop begins with a wait for what that turn of another loop has started.
+/// Whether each turn of the loop begins with a wait for what that turn of another loop has started, and starts nothing
+/// for others.
 bool ends_others(const ForStep&);
 
 /// Where in the list the collective is waited for that step `start` starts; the list's size: nowhere.

@@ -18,11 +18,8 @@ namespace {
 
 /// Whether each turn of the loop only waits for what that turn of another loop has started.
 bool only_waits(const ForStep& loop) {
-  const auto waits = [](const Step& step) {
-    const auto moved = movements(step);
-    return !moved.empty() && moved.front().phase == CollectiveStep::Phase::wait && !moved.front().other_turn;
-  };
-  return loop.only == ForStep::Only::every && !loop.own && !loop.body.empty() && std::ranges::all_of(loop.body, waits);
+  const auto waits = [](const Step& step) { return is_in(step, CollectiveStep::Phase::wait); };
+  return ends_others(loop) && loop.only == ForStep::Only::every && !loop.own && std::ranges::all_of(loop.body, waits);
 }
 
 /// What steps in the turns of a loop use. Of memory that one of them writes each turn has a slot of its own.
@@ -101,15 +98,16 @@ size_t put_behind(const Program& program, Steps& steps, size_t loop) {
   return now;
 }
 
-/// Takes nests right behind the loop into it.
+/// Takes updates right behind the loop into it.
 void take_updates(const Program& program, Steps& steps, size_t at) {
   auto& loop = std::get<ForStep>(steps[at].what);
   SlotsOfTurns slots(program, loop.loop);
   UsedBySteps left;
   const auto joins = [&](const Step& step, const StepSets& sets) {
-    if (!may_take_turns(program, step, loop.dim) || !left.let_pass(sets)) return false;
+    if (step.part != Part::update || !may_take_turns(program, step, loop.dim) || !left.let_pass(sets)) return false;
     Step turn = step;
     take_turn(program, turn, loop.dim, loop.loop);
+    turn.seconds /= static_cast<double>(loop.turns);
     if (!slots.add(turn)) return false;
     loop.body.push_back(std::move(turn));
     return true;
@@ -127,8 +125,8 @@ void take_updates(const Program& program, Steps& steps, size_t at) {
     ++kept;
   }
   if (kept == end) return;
-  steps[at].part = loop.body[waits].part;
-  for (size_t i = 0; i < waits; ++i) loop.body[i].part = steps[at].part;
+  steps[at].part = Part::update;
+  for (size_t i = 0; i < waits; ++i) loop.body[i].part = Part::update;
   steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(kept), steps.begin() + static_cast<std::ptrdiff_t>(end));
 }
 
@@ -138,7 +136,7 @@ void update_by_turns(Program& program) {
   for_each_list(program, [&](Steps& steps) {
     for (size_t i = 0; i < steps.size(); ++i) {
       const auto* loop = std::get_if<ForStep>(&steps[i].what);
-      if (!loop || !only_waits(*loop)) continue;
+      if (!loop || part_of(steps[i]) == Part::forward || !only_waits(*loop)) continue;
       i = put_behind(program, steps, i);
       take_updates(program, steps, i);
     }

@@ -39,9 +39,8 @@ class CallVerifier {
     for (const Step& step : steps) {
       const auto moved = movements(step);
       if (!moved.empty() && does_nothing(moved.front(), turn)) continue;
-      if (!moved.empty() && moved.front().phase == Phase::wait) {
-        const auto own =
-            std::ranges::find_if(started, [&](const Call& call) { return same(movements(*call.step), moved); });
+      if (is_in(step, Phase::wait)) {
+        const auto own = std::ranges::find_if(started, [&](const Call& call) { return waits_for(step, *call.step); });
         if (own != started.end()) started.erase(own);
         else say("{} waits for what was not started", step);
         continue;
@@ -59,7 +58,7 @@ class CallVerifier {
         if (std::ranges::find(awaited, call.step, &Call::step) != awaited.end()) continue;
         if (const BufferId both = common_memory(program_, *call.step, step)) touches(step, both, *call.step);
       }
-      if (!moved.empty() && moved.front().phase == Phase::start) started.push_back({&step, own});
+      if (is_in(step, Phase::start)) started.push_back({&step, own});
       if (handing) {
         for (const Call& call : awaited) std::erase_if(started, [&](const Call& one) { return one.step == call.step; });
         for (const Call& call : open_after_turns(*inner, std::move(awaited)))
@@ -99,10 +98,10 @@ class CallVerifier {
   }
 
   static bool is_awaited_in(const Steps& body, const Call& call) {
-    return std::ranges::any_of(body, [&](const Step& step) {
-      const auto moved = movements(step);
-      return !moved.empty() && moved.front().phase == Phase::wait && same(movements(*call.step), moved);
-    });
+    return std::ranges::any_of(body, [&](const Step& step) { return waits_for(step, *call.step); });
+  }
+  static bool waits_for(const Step& step, const Step& call) {
+    return is_in(step, Phase::wait) && same(movements(call), movements(step));
   }
 
   /// Of what there is no such turn.
@@ -112,11 +111,8 @@ class CallVerifier {
 
   /// What a turn starts, or waits for, is under way while other ones are executed: these have slots of their own.
   void next_turns(const Steps& body, const Step& call, LoopId loop) {
-    const auto waits = [](const Step& step) {
-      return !movements(step).empty() && movements(step).front().phase == Phase::wait;
-    };
     for (const Step& step : body)
-      if (!waits(step) && !keeps_to_its_turn(program_, call, step, loop))
+      if (!waits_for(step, call) && !keeps_to_its_turn(program_, call, step, loop))
         touches(step, movements(call).front().to.buffer, call);
   }
 

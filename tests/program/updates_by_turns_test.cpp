@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <string>
 
@@ -28,10 +29,14 @@ CompileRequest rows(const std::string& file = UPDATES_BY_TURNS) {
   return request;
 }
 
+std::string text_of(const std::string& file) {
+  std::ifstream given(file);
+  return {std::istreambuf_iterator<char>(given), {}};
+}
+
 /// The same with gradients that are clipped, for which all of them must be there.
 CompileRequest clipped() {
-  std::ifstream given(UPDATES_BY_TURNS);
-  std::string text(std::istreambuf_iterator<char>(given), {});
+  std::string text = text_of(UPDATES_BY_TURNS);
   const std::string rate = "adam(lr: 0.01";
   text.insert(text.find(rate) + rate.size(), ", clip: 1");
   const std::string path = testing::TempDir() + "/clipped_updates.mesh";
@@ -48,8 +53,6 @@ CompileRequest parts() {
 
 Steps& train(Program& program) { return program.routines[program.step().run].steps; }
 Steps& evaluate(Program& program) { return program.routines[program.entry("evaluate")->run].steps; }
-
-bool is_in(const Step& step, Phase phase) { return !movements(step).empty() && movements(step).front().phase == phase; }
 
 /// The loop that waits for gradients of the layers, in its list.
 size_t loop_that_waits(const Steps& steps) {
@@ -113,7 +116,7 @@ TEST(UpdatesByTurns, of_parts_have_their_gradients_scattered_while_later_turns_a
   int scattered = 0;
   for (const Step& step : train(program)) {
     const auto* loop = std::get_if<ForStep>(&step.what);
-    if (!loop || !loop->reverse || loop->body.size() < 5) continue;
+    if (!loop || !hands_over(*loop)) continue;
     for (const Step& inner : loop->body)
       if (is_in(inner, Phase::start) && movements(inner).front().kind == CollectiveKind::reduce_scatter)
         scattered += static_cast<int>(movements(inner).size());
@@ -121,20 +124,62 @@ TEST(UpdatesByTurns, of_parts_have_their_gradients_scattered_while_later_turns_a
   EXPECT_EQ(scattered, 2);  // of `up` and `down`; what lacks `embed` all ranks update alike
 }
 
-TEST(UpdatesByTurns, the_verifier_finds_one_that_touches_what_other_turns_wait_for) {
-  Program program = tests::compiled(rows()).program;
+/// Seconds of all updates of a step.
+double work_of_updates(const Program& program) {
+  double seconds = 0;
+  const std::function<void(const Steps&, double)> add = [&](const Steps& steps, double times) {
+    for (const Step& step : steps) {
+      if (step.part == Part::update) seconds += times * step.seconds;
+      const auto* loop = std::get_if<ForStep>(&step.what);
+      for (const Steps* body : bodies(step)) add(*body, loop ? times * static_cast<double>(loop->turns) : times);
+    }
+  };
+  add(program.routines[program.step().run].steps, 1);
+  return seconds;
+}
+
+TEST(UpdatesByTurns, take_as_long_in_all_turns_as_at_once) {
+  CompileRequest on_one_host = rows();
+  on_one_host.machine_file = testing::TempDir() + "/one_host.yaml";
+  const std::string hosts = text_of(HOSTS), two = "ranks: 2";
+  std::ofstream(on_one_host.machine_file) << std::string(hosts).replace(hosts.find(two), two.size(), "ranks: 4");
+  const double at_once = work_of_updates(tests::compiled(on_one_host).program);
+  EXPECT_GT(at_once, 0);
+  EXPECT_NEAR(work_of_updates(tests::compiled(rows()).program), at_once, 1e-9 * at_once);
+}
+
+/// Fills of a buffer's memory, `turns` of it, at the end of each turn of the loop that waits.
+void add_fill(Program& program, BufferId buffer, std::vector<TurnIndex> turns) {
   Steps& steps = train(program);
   Steps& body = std::get<ForStep>(steps[loop_that_waits(steps)].what).body;
-  const Access second{movements(body.front()).front().to.buffer, {{LoopId{}, 1}}};
-  body.push_back(Step{FillStep{second, 0}, Part::update, {}, "", {}});
+  body.push_back(Step{FillStep{{buffer, std::move(turns)}, 0}, Part::update, {}, "", {}});
+}
+
+TEST(UpdatesByTurns, the_verifier_finds_one_that_touches_what_other_turns_wait_for) {
+  Program program = tests::compiled(rows()).program;
+  const Steps& steps = train(program);
+  const Step wait = std::get<ForStep>(steps[loop_that_waits(steps)].what).body.front();
+  add_fill(program, movements(wait).front().to.buffer, {{LoopId{}, 1}});  // always the second slot
+  expect_message(program, "while this is under way");
+}
+
+TEST(UpdatesByTurns, the_verifier_finds_one_that_touches_what_another_call_moves) {
+  Program program = tests::compiled(rows()).program;
+  const Steps& steps = train(program);
+  const Step other = steps[loop_that_waits(steps) + 1];  // waits for the gradient of the table
+  ASSERT_TRUE(is_in(other, Phase::wait));
+  add_fill(program, movements(other).front().to.buffer, {});
   expect_message(program, "while this is under way");
 }
 
 /// The call of the forward part that is waited for behind it, in the list of the training step.
 size_t call_of_results(Program& program) {
   const Steps& steps = train(program);
-  for (size_t i = 0; i < forward_steps(steps); ++i)
-    if (is_in(steps[i], Phase::start) && wait_of(steps, i) > forward_steps(steps)) return i;
+  for (size_t i = 0; i < forward_steps(steps); ++i) {
+    if (!is_in(steps[i], Phase::start)) continue;
+    const size_t wait = wait_of(steps, i);
+    if (wait > forward_steps(steps) && wait < steps.size()) return i;
+  }
   throw std::logic_error("the forward part waits for all it starts");
 }
 
@@ -143,7 +188,7 @@ TEST(ResultsOfForward, are_waited_for_by_each_routine_that_begins_with_it) {
   const Steps& steps = train(program);
   const size_t call = call_of_results(program);
   EXPECT_EQ(movements(steps[call]).size(), 2U);  // of the loss, and of the accuracy
-  EXPECT_EQ(steps[wait_of(steps, call)].what.index(), steps[call].what.index());
+  EXPECT_TRUE(is_in(steps[wait_of(steps, call)], Phase::wait));
   ASSERT_FALSE(evaluate(program).empty());
   EXPECT_TRUE(is_in(evaluate(program).front(), Phase::wait));
   EXPECT_EQ(movements(evaluate(program).front()).front().step, movements(steps[call]).front().step);
