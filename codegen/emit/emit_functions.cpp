@@ -136,7 +136,7 @@ class RoutineEmitter {
       };
       while (next < end && same(steps[next])) ++next;
       if (instance.empty()) {
-        for (; at < next; ++at) write_step(out, scope, steps[at], prefix, before);
+        for (; at < next; ++at) write_step(out, scope, steps[at], origin_of(steps, at, next), prefix, before);
         continue;
       }
       write_instance(out, scope, steps, at, next, instance, phase, before);
@@ -152,7 +152,8 @@ class RoutineEmitter {
     context_.cause_before.clear();
     write_steps(body, inner, steps, first, end, instance);
     if (count_lines(body.text()) < lines_worth_a_call) {
-      for (size_t at = first; at < end; ++at) write_step(out, scope, steps[at], instance, before);
+      for (size_t at = first; at < end; ++at)
+        write_step(out, scope, steps[at], origin_of(steps, at, end), instance, before);
       return;
     }
     const std::string name = identifier(instance.substr(instance.rfind('.') + 1)) + "_" + phase;
@@ -161,8 +162,16 @@ class RoutineEmitter {
     before = {};
   }
 
-  void write_step(CppWriter& out, Scope& scope, const Step& step, const std::string& prefix, Origin& before) {
-    if (!has_bodies(step)) return emit_step(context_, out, scope, step, before);
+  /// Whose lines a step stands under: a wait is for the step behind it that needs it.
+  static const Step& origin_of(const std::vector<Step>& steps, size_t at, size_t end) {
+    size_t needs = at;
+    while (needs + 1 < end && is_in(steps[needs], CollectiveStep::Phase::wait)) ++needs;
+    return has_bodies(steps[needs]) ? steps[at] : steps[needs];
+  }
+
+  void write_step(CppWriter& out, Scope& scope, const Step& step, const Step& origin, const std::string& prefix,
+                  Origin& before) {
+    if (!has_bodies(step)) return emit_step(context_, out, scope, step, origin, before);
     out.blank();
     emit_origin(context_, out, step, before);
     std::string inner_prefix = common_path(scopes_within(step));

@@ -152,11 +152,10 @@ void emit_origin(EmitContext& context, CppWriter& out, const Step& step, Origin&
   before.lines = all;
   out.blank();
   // A loop's cost is that of what stands in it. Of lines fused into one loop nest the last one's, of a collective that
-  // of the line that needs it, of the wait for one that of the step which does.
+  // of the line that needs it.
   std::string counted;
   if (!loop) {
-    const bool moves = !movements(step).empty() && !is_in(step, CollectiveStep::Phase::wait);
-    const auto at = moves ? lines.begin() : lines.end() - 1;
+    const auto at = movements(step).empty() ? lines.end() - 1 : lines.begin();
     counted = *at;
     lines.erase(at);
   }
@@ -168,8 +167,9 @@ void emit_origin(EmitContext& context, CppWriter& out, const Step& step, Origin&
   if (!counted.empty()) out.line(line_call(counted, CppWriter::width - 2 * static_cast<size_t>(out.depth())));
 }
 
-void emit_step(EmitContext& context, CppWriter& out, Scope& scope, const Step& step, Origin& before) {
-  emit_origin(context, out, step, before);
+void emit_step(EmitContext& context, CppWriter& out, Scope& scope, const Step& step, const Step& origin,
+               Origin& before) {
+  emit_origin(context, out, origin, before);
   emit_body(context, out, scope, step);
   if (context.find_nonfinite) check_made(context, out, scope, step);
 }

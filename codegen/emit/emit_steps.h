@@ -12,8 +12,9 @@ struct Origin {
   std::string lines, counted;
 };
 
-/// One step without bodies. What of `before`, the origin of the step before, is its own too is not repeated.
-void emit_step(EmitContext&, CppWriter&, Scope&, const Step&, Origin& before);
+/// One step without bodies, under the lines of `origin`: its own, or of a wait those of the step that needs it. What of
+/// `before`, the origin of the step before, is the same is not repeated.
+void emit_step(EmitContext&, CppWriter&, Scope&, const Step&, const Step& origin, Origin& before);
 /// The lines that a step comes from, where they are others than those before: as comments, and what its time counts
 /// for as `at_line("gpt.mesh:24  score = ...")`; `// gpt.mesh:46  repeat layer {`.
 void emit_origin(EmitContext&, CppWriter&, const Step&, Origin& before);

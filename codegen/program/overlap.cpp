@@ -171,7 +171,6 @@ Step wait_for(const Step& call, std::span<const Step> steps, size_t need) {
   const bool leaves = (part_of(beside) == Part::forward) != (call.part == Part::forward);
   wait.part = need > 0 && need < steps.size() && leaves ? part_of(steps[need - 1]) : part_of(beside);
   wait.scope = has_bodies(beside) ? "" : beside.scope;
-  if (need < steps.size() && !has_bodies(beside)) wait.spans = beside.spans;
   wait.notes.clear();
   return wait;
 }

@@ -339,11 +339,17 @@ FoundSet smallest(Trials& trials, std::optional<int64_t> memory, FoundSet found)
     found.outcome = *trials.outcome(rules);
     found.rules = std::move(rules);
   };
-  for (size_t i = found.rules.size(); i-- > 0;) {
-    FoundRules less = found.rules;
-    less.erase(less.begin() + static_cast<std::ptrdiff_t>(i));
-    if (as_good(less)) take(std::move(less));
-  }
+  const auto without = [](FoundRules rules, size_t i) {
+    rules.erase(rules.begin() + static_cast<std::ptrdiff_t>(i));
+    return rules;
+  };
+  for (size_t i = found.rules.size(); i-- > 0;)
+    if (FoundRules less = without(found.rules, i); as_good(less)) take(std::move(less));
+  // Of two that are worth nothing together each may be worth something beside the other, as split gradients are beside
+  // split moments.
+  for (size_t i = found.rules.size(); i-- > 1;)
+    for (size_t j = i; j-- > 0 && i < found.rules.size();)
+      if (FoundRules less = without(without(found.rules, i), j); as_good(less)) take(std::move(less));
   FoundRules in_blocks = found.rules;
   for (FoundRule& rule : in_blocks)
     std::erase_if(rule.attributes, [](const auto& attribute) { return attribute.first == "owns"; });

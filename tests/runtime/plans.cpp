@@ -85,6 +85,10 @@ void run_plans(Rank& rank) {
   for (const PlannedCall& one : cases(rank, group, begin, sides)) {
     std::fill_n(data, 4 * room, 0.0F);
     Plan plan = one.plan(in, out);
+    try {
+      plan.wait();
+      throw std::runtime_error("a plan can be waited for that was never made");
+    } catch (const std::logic_error&) {}
     for (int turn = 0; turn < 6; ++turn) {
       fill(in, rank.rank(), turn);
       fill(plain_in, rank.rank(), turn);

@@ -25,7 +25,7 @@ class Plan {
   void run();
   /// As the _start of collectives.h. It is finished before it is started again.
   Ticket start();
-  /// Returns when what was started last is finished.
+  /// Returns when what was started last is finished. Throws std::logic_error where it was never made.
   void wait();
 
   const Calls& calls() const { return *calls_; }

@@ -1,5 +1,6 @@
 // plan_calls.h: what a plan holds: its calls, each prepared once.
 #pragma once
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -18,14 +19,19 @@ class Plan::Calls {
     for (Call& call : calls_) prepare(group_, call);
   }
   void run() {
+    was_made_ = true;
     for (Call& call : calls_) run_prepared(rank_, group_, call);
   }
   Ticket start() {
+    was_made_ = true;
     for (Call& call : calls_) last_ = start_prepared(rank_, group_, call);
     if (!overlaps()) wait();
     return last_;
   }
-  void wait() { meshrt::wait(rank_, last_); }
+  void wait() {
+    if (!was_made_) throw std::logic_error("a collective is waited for that was never started");
+    meshrt::wait(rank_, last_);
+  }
 
   Rank& rank() const { return rank_; }
   const Group& group() const { return group_; }
@@ -43,6 +49,7 @@ class Plan::Calls {
   std::vector<Call> calls_;
   std::vector<int64_t> begin_;
   Ticket last_;
+  bool was_made_ = false;
 };
 
 }  // namespace meshrt
