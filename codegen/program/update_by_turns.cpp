@@ -1,6 +1,5 @@
 // Updates in the loop that waits for their gradients: that of a layer hides what the next layers still wait for.
 #include <algorithm>
-#include <ranges>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -93,8 +92,8 @@ size_t put_behind(const Program& program, Steps& steps, size_t loop) {
   }
   const size_t now = loop + before.size();
   behind.push_back(std::move(steps[loop]));
-  std::ranges::move(before | std::views::reverse, steps.begin() + static_cast<std::ptrdiff_t>(loop));
-  std::ranges::move(behind | std::views::reverse, steps.begin() + static_cast<std::ptrdiff_t>(now));
+  std::move(before.rbegin(), before.rend(), steps.begin() + static_cast<std::ptrdiff_t>(loop));
+  std::move(behind.rbegin(), behind.rend(), steps.begin() + static_cast<std::ptrdiff_t>(now));
   return now;
 }
 
