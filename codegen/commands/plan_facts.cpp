@@ -35,6 +35,12 @@ std::vector<PlannedTensor> planned_tensors(const Graph& graph) {
     }
   };
   walk(walk, graph.root());
+  // What a micro-batch adds to a gradient has its name; that row is the gradient's.
+  std::set<std::string> named;
+  for (const PlannedTensor& tensor : tensors)
+    if (gradients.contains(tensor.value)) named.insert(tensor.name);
+  std::erase_if(tensors,
+                [&](const PlannedTensor& one) { return named.contains(one.name) && !gradients.contains(one.value); });
   return tensors;
 }
 

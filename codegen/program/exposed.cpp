@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <set>
 
 #include "codegen/program/combine.h"
 #include "codegen/program/extent.h"
@@ -30,7 +31,7 @@ class Clock {
           }
           continue;
         }
-        if (left_open(loop->body) != 0) {
+        if (reaches_out(loop->body)) {
           for (int64_t turn = 0; turn < loop->made(); ++turn) run(loop->body);
           continue;
         }
@@ -54,13 +55,15 @@ class Clock {
  private:
   using Phase = CollectiveStep::Phase;
 
-  /// How many more calls are started in the body than waited for.
-  static int left_open(const Steps& body) {
-    int left = 0;
-    for (const Step& step : body)
-      if (const auto moved = movements(step); !moved.empty())
-        left += moved.front().phase == Phase::start ? 1 : moved.front().phase == Phase::wait ? -1 : 0;
-    return left;
+  /// Whether a turn leaves a call under way, or waits for one that it has not started.
+  static bool reaches_out(const Steps& body) {
+    std::set<uint32_t> started;
+    for (const Step& step : body) {
+      const auto moved = movements(step);
+      if (is_in(step, Phase::start)) started.insert(moved.front().step);
+      if (is_in(step, Phase::wait) && started.erase(moved.front().step) == 0) return true;
+    }
+    return !started.empty();
   }
 
   void parts_pass(const AttentionStep::Ring& ring, double work) {

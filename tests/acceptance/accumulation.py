@@ -112,6 +112,10 @@ def check_plans(report, folder):
     whole, parts = planned(folder, "")
     reduced = [(one["kind"], one["count"], one["phase"]) for one in parts["collectives"] if one["tensor"] == "d_layer.weight"]
     report.true("plan, no rule splits gradients: one reduction after the last micro-batch", reduced == [("reduce_scatter", 1, "update")], reduced)
+    for part, plan in (("one batch", whole), ("micro-batches", parts)):
+        named = [tensor["name"] for tensor in plan["tensors"]]
+        gradients = [tensor["name"] for tensor in plan["tensors"] if tensor["kind"] == "gradient"]
+        report.true(f"plan, {part}: each gradient has one row", gradients and all(named.count(name) == 1 for name in gradients), named)
     report.true("plan, no rule splits gradients: micro-batches send no more", parts["communication_bytes"] == whole["communication_bytes"])
 
 

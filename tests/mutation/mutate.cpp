@@ -86,13 +86,30 @@ class Finder {
     return rank;
   }
 
+  /// A step in its list.
+  struct Listed {
+    Steps* steps;
+    size_t at;
+  };
+  /// Those that wait for what step i starts: behind it, and in routines that begin with the same forward steps.
+  std::vector<Listed> waits_of(Steps& steps, size_t i) {
+    std::vector<Listed> found;
+    if (const size_t wait = wait_of(steps, i); wait < steps.size()) found.push_back({&steps, wait});
+    const uint32_t call = movements(steps[i]).front().step;
+    for (Routine& routine : program_.routines)
+      for (size_t at = 0; routine.after_forward_of && at < routine.steps.size(); ++at)
+        if (is_in(routine.steps[at], CollectiveStep::Phase::wait) && movements(routine.steps[at]).front().step == call)
+          found.push_back({&routine.steps, at});
+    return found;
+  }
+
   void leave_out(Steps& steps, size_t i) {
     if (!collective(steps, i)) return;
     const std::optional<int64_t> rank = fault_ == Fault::skip ? std::optional(one_rank()) : std::nullopt;
     places.push_back([this, &steps, i, rank] {
       const std::string what = "left out " + text_of(program_, *collective(steps, i));
-      if (const size_t wait = wait_of(steps, i); wait < steps.size())
-        steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(wait));
+      for (const Listed& wait : waits_of(steps, i))
+        wait.steps->erase(wait.steps->begin() + static_cast<std::ptrdiff_t>(wait.at));
       steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(i));
       return Mutation{what, rank};
     });
@@ -106,11 +123,14 @@ class Finder {
     for (size_t k = 0; k < combined.collectives.size(); ++k) {
       const std::optional<int64_t> rank = fault_ == Fault::skip ? std::optional(one_rank()) : std::nullopt;
       places.push_back([this, &steps, i, k, rank] {
-        const auto call = [&](size_t at) -> auto& { return std::get<CombinedStep>(steps[at].what).collectives; };
-        const std::string what = "left out " + text_of(program_, call(i)[k]);
-        if (const size_t wait = wait_of(steps, i); wait < steps.size())
-          call(wait).erase(call(wait).begin() + static_cast<std::ptrdiff_t>(k));
-        call(i).erase(call(i).begin() + static_cast<std::ptrdiff_t>(k));
+        const auto call = [](const Listed& of) -> auto& {
+          return std::get<CombinedStep>((*of.steps)[of.at].what).collectives;
+        };
+        const Listed start{&steps, i};
+        const std::string what = "left out " + text_of(program_, call(start)[k]);
+        std::vector<Listed> all = waits_of(steps, i);
+        all.push_back(start);
+        for (const Listed& one : all) call(one).erase(call(one).begin() + static_cast<std::ptrdiff_t>(k));
         return Mutation{what, rank};
       });
     }
