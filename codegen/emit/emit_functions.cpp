@@ -300,8 +300,8 @@ class RoutineEmitter {
       if (loop.order->stage) turns.push_back(context_.names.turn(loop.order->stage));
       const std::string without = action.keeps ? " where it is not computed again" : "";
       calls[{action.kind, action.keeps}] =
-          table_.call(context_, "stage_" + phase + (action.keeps ? "_kept" : ""),
-                      "what a stage does of one micro-batch, " + phase + without, turns, body.text());
+          table_.call(context_, fmt::format("stage_{}{}", phase, action.keeps ? "_kept" : ""),
+                      fmt::format("what a stage does of one micro-batch, {}{}", phase, without), turns, body.text());
     }
     emit_pipeline_run(context_, out, loop, routine_, calls);
   }
@@ -350,7 +350,7 @@ class RoutineEmitter {
                                     : condition(where));
     }
     for (std::string& one : conditions)
-      if (conditions.size() > 1 && one.find(" || ") != std::string::npos) one = "(" + one + ")";
+      if (conditions.size() > 1 && one.find(" || ") != std::string::npos) one = fmt::format("({})", one);
     const auto block = out.block(fmt::format("if ({})", fmt::join(conditions, " && ")));
     Scope inner(scope);
     write_steps(out, inner, branch.body, 0, branch.body.size(), prefix);
@@ -372,6 +372,7 @@ class RoutineEmitter {
       return fmt::format("{} >= {}", index, at.front());
     if (at.size() > 1 && in_a_row && at.front() == 0) return fmt::format("{} <= {}", index, at.back());
     std::vector<std::string> each;
+    each.reserve(at.size());
     for (const int64_t coordinate : at) each.push_back(fmt::format("{} == {}", index, coordinate));
     return fmt::format("{}", fmt::join(each, " || "));
   }
