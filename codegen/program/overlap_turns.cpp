@@ -25,8 +25,7 @@ bool is_plain(const ForStep& loop) {
 
 /// A call between hosts that is not divided yet.
 bool may_overlap(const Program& program, const Step& step) {
-  const auto moved = movements(step);
-  return !moved.empty() && moved.front().phase == Phase::whole && is_between_hosts(program, step);
+  return is_in(step, Phase::whole) && is_between_hosts(program, step);
 }
 
 bool has_slot(const Access& access, LoopId loop) {

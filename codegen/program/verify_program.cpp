@@ -114,7 +114,7 @@ class Verifier {
       turns(access, step);
       const uint32_t root = storage(program_, access.buffer).index;
       const RankSet ranks = classes_.touching(step, access, use, ranks_.back());
-      const bool waits = !movements(step).empty() && movements(step).front().phase == CollectiveStep::Phase::wait;
+      const bool waits = is_in(step, CollectiveStep::Phase::wait);
       if (use != Use::write && !waits && !includes(written_[root], ranks) && !is_running_sum(program_, step, {root}))
         say(fmt::format("{}: {} reads {} before anything writes it{}", routine_, summary(program_, step),
                         to_string(program_, access), somewhere(root)));
