@@ -150,7 +150,11 @@ const std::string& EmitContext::turn(LoopId loop) const {
 }
 
 OfItsTurn::OfItsTurn(EmitContext& context, std::span<const CollectiveStep> call) : context_(context) {
-  if (call.empty() || !call.front().other_turn) return;
+  if (call.empty()) return;
+  if (const LoopId last = call.front().last_turn)
+    where =
+        fmt::format("if ({} + 1 == {}) ", context.names.turn(last), context.names.size(context.names.loop_dim(last)));
+  if (!call.front().other_turn) return;
   loop_ = call.front().other_turn->loop;
   const std::string turn = context.names.turn(loop_);
   const bool later = call.front().other_turn->away > 0;

@@ -32,8 +32,9 @@ TrafficTable count_traffic(const Program& program) {
   struct Place {
     int64_t turns;
     RankSet ranks;
+    const ForStep* loop;
   };
-  std::vector<Place> around{{1, classes.all()}};
+  std::vector<Place> around{{1, classes.all(), nullptr}};
   const auto count = [&](const Step& step) {
     if (const auto* message = std::get_if<MessageStep>(&step.what); message && message->sends) {
       const std::vector<int> home = program.sharded.layout.pipeline.lists.rank_of_stage();
@@ -54,7 +55,9 @@ TrafficTable count_traffic(const Program& program) {
     if (call.empty() || call.front().phase == CollectiveStep::Phase::wait || call.front().axes.empty()) return;
     const std::vector<bool>& ranks = around.back().ranks;
     // What is started for the next turn is not in the last one.
-    const int64_t turns = around.back().turns - (call.front().other_turn ? around[around.size() - 2].turns : 0);
+    int64_t turns = around.back().turns - (call.front().other_turn ? around[around.size() - 2].turns : 0);
+    for (const Place& place : around)
+      if (place.loop && place.loop->loop == call.front().last_turn) turns /= place.loop->turns;
     for (size_t i = 0; i < tables.size(); ++i) {
       if (!ranks[i]) continue;
       Traffic& traffic = tables[i][{call.front().kind, call.front().axes}];
@@ -67,7 +70,7 @@ TrafficTable count_traffic(const Program& program) {
     const int64_t turns = loop == nullptr ? 1
                           : loop->own     ? largest_extent(program, {loop->dim, *loop->own})
                                           : loop->made();
-    around.push_back({around.back().turns * turns, classes.entering(step, around.back().ranks)});
+    around.push_back({around.back().turns * turns, classes.entering(step, around.back().ranks), loop});
   };
   walk(program.routines[program.step().run].steps, count, enter, [&](const Step&, const Steps&) { around.pop_back(); });
   TrafficTable most;

@@ -336,10 +336,16 @@ Task planned(Binding& binding, const Kind& step, std::span<const CollectiveStep>
   if (!known) known = std::make_shared<PlannedCall>(binding, call, maker(binding, step));
   const std::shared_ptr<PlannedCall> made = known;
   if (first.phase == Phase::whole) return [made] { made->now().run(); };
-  const auto act = [made, starts = first.phase == Phase::start] {
+  Task act = [made, starts = first.phase == Phase::start] {
     if (starts) made->now().start();
     else made->now().wait();
   };
+  if (first.last_turn) {
+    const int64_t &at = binding.turns[first.last_turn.index], turns = binding.loop_extent[first.last_turn.index];
+    act = [act, &at, last = turns - 1] {
+      if (at == last) act();
+    };
+  }
   if (!first.other_turn) return act;
   int64_t& turn = binding.turns[first.other_turn->loop.index];
   const int64_t turns = binding.loop_extent[first.other_turn->loop.index];

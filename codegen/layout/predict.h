@@ -17,10 +17,10 @@ struct PlannedCollective {
   int64_t group;        // ranks
   std::string tensor;   // name of the value, or of the op that makes it:
   bool named;           // the former
-  int64_t bytes;        // what the rank that sends most sends in one execution
-  int64_t count;        // executions a step
+  int64_t bytes;        // what the rank that sends most sends in one call
+  int64_t count;        // calls a step
   int64_t sending;      // in which that rank sends so much: fewer where ranks take turns
-  double seconds;       // one execution
+  double seconds;       // one call
   const char* phase;    // forward, backward, update
   Span span;            // of the operation that needs it
   std::string scope;    // of that: "layer.norm1"; empty in the model itself
@@ -45,6 +45,14 @@ struct PlannedMessage {
 /// Bytes of a step.
 inline int64_t volume(const PlannedCollective& one) { return one.bytes * one.sending; }
 
+/// How a program makes a reshard step.
+struct CallOfReshard {
+  uint32_t first;  // of the reshard steps that are made in one call with it; itself where it is alone
+  int64_t calls;   // ReshardStep::calls, and what each of them sends and takes
+  int64_t bytes;
+  double seconds;
+};
+
 struct Prediction {
   double flops = 0;                            // of the whole model, one step
   double product_flops = 0;                    // of products, by the rank that has most of each
@@ -65,7 +73,7 @@ int64_t bytes_handed_on(const Prediction&);
 /// the stages of a pipeline that one counts which sends most of both.
 int64_t bytes_sent(const Prediction&);
 
-/// `calls`, if given, is by reshard step the first of those that are made in one call, which costs their latency once.
-Prediction predict(const ShardedGraph&, const std::vector<uint32_t>& calls = {});
+/// `calls`, if given, is by reshard step. Those that are made in one call cost their latency once.
+Prediction predict(const ShardedGraph&, const std::vector<CallOfReshard>& calls = {});
 
 }  // namespace mesh

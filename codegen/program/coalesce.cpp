@@ -57,7 +57,7 @@ class Coalescer {
       possible = possible && (piece || (std::holds_alternative<Nest>(steps[k].what) && !accumulates(steps[k], from)));
       for_each_access(steps[k], [&](Access& access, Use use) {
         if (root(access) != root(from)) return;
-        possible = possible && access == from && use != Use::update && (begun || use == Use::write);
+        possible = possible && access == from && (begun || use == Use::write);
         begun = true;
       });
       if (!possible) return false;

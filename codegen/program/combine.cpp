@@ -156,15 +156,17 @@ void combine_collectives(Program& program) {
   for_each_list(program, [&](Steps& steps) { combiner.run(steps); });
 }
 
-std::vector<uint32_t> calls_of_reshards(const Program& program) {
-  std::vector<uint32_t> call(program.sharded.steps.size());
-  for (uint32_t i = 0; i < call.size(); ++i) call[i] = i;
+std::vector<CallOfReshard> calls_of_reshards(const Program& program) {
+  std::vector<CallOfReshard> calls;
+  for (const ReshardStep& step : program.sharded.steps)
+    calls.push_back({static_cast<uint32_t>(calls.size()), step.calls, step.bytes, step.seconds});
   for (const Routine& routine : program.routines)
     for_each_step(routine.steps, [&](const Step& step) {
       if (const auto* combined = std::get_if<CombinedStep>(&step.what))
-        for (const CollectiveStep& one : combined->collectives) call[one.step] = combined->collectives.front().step;
+        for (const CollectiveStep& one : combined->collectives)
+          calls[one.step].first = combined->collectives.front().step;
     });
-  return call;
+  return calls;
 }
 
 }  // namespace mesh

@@ -8,6 +8,7 @@
 #include "codegen/program/combine.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/overlap.h"
+#include "codegen/program/walk.h"
 
 namespace mesh {
 namespace {
@@ -31,8 +32,12 @@ class Clock {
           }
           continue;
         }
-        if (reaches_out(loop->body)) {
-          for (int64_t turn = 0; turn < loop->made(); ++turn) run(loop->body);
+        if (reaches_out(*loop)) {
+          for (int64_t turn = 0; turn < loop->made(); ++turn) {
+            if (turn == loop->made() - 1) last_turns_.insert(loop->loop);
+            run(loop->body);
+          }
+          last_turns_.erase(loop->loop);
           continue;
         }
         Clock turn(program_, calls_);  // turns are alike: each begins with what its steps start
@@ -55,10 +60,16 @@ class Clock {
  private:
   using Phase = CollectiveStep::Phase;
 
-  /// Whether a turn leaves a call under way, or waits for one that it has not started.
-  static bool reaches_out(const Steps& body) {
+  /// Whether a turn, or the last one, leaves a call under way, or waits for one that it has not started.
+  static bool reaches_out(const ForStep& loop) {
+    bool last_turn_does = false;
+    for_each_step(loop.body, [&](const Step& step) {
+      const auto moved = movements(step);
+      last_turn_does = last_turn_does || (!moved.empty() && moved.front().last_turn == loop.loop);
+    });
+    if (last_turn_does) return true;
     std::set<uint32_t> started;
-    for (const Step& step : body) {
+    for (const Step& step : loop.body) {
       const auto moved = movements(step);
       if (is_in(step, Phase::start)) started.insert(moved.front().step);
       if (is_in(step, Phase::wait) && started.erase(moved.front().step) == 0) return true;
@@ -78,6 +89,7 @@ class Clock {
 
   void collective(const CollectiveStep& first) {
     if (first.other_turn && (first.phase == Phase::start ? is_last_ : is_first_)) return;
+    if (first.last_turn && !last_turns_.contains(first.last_turn)) return;
     std::deque<double>& ends = ends_[first.step];
     if (first.phase != Phase::wait) {
       const auto seconds = calls_.find(first.step);
@@ -95,6 +107,7 @@ class Clock {
   const std::map<uint32_t, double>& calls_;      // seconds of one execution
   std::map<uint32_t, std::deque<double>> ends_;  // of those that were started, in turn
   double now_ = 0, all_end_ = 0, waited_ = 0;
+  std::set<LoopId> last_turns_;            // of loops of which the last turn is under way
   bool is_first_ = true, is_last_ = true;  // of the turns of the innermost loop that hands calls over
 };
 

@@ -179,10 +179,12 @@ Program lower(std::span<const Entry> entries, const LowerOptions& options) {
     plan_memory(program, options.share_memory);
     return program;
   }
-  if (overlap_turns(program, false)) update_by_turns(program);
+  const bool ends_later = start_in_last_turn(program, false);
+  if (overlap_turns(program, false) || ends_later) update_by_turns(program);
   Program shared = program;
   program = overlapped(std::move(program), options);
-  if (!overlap_turns(shared, true)) return program;
+  const bool places_wait = start_in_last_turn(shared, true);
+  if (!overlap_turns(shared, true) && !places_wait) return program;
   shared = overlapped(std::move(shared), options);
   return pays(program, shared, options) ? shared : program;
 }

@@ -188,6 +188,11 @@ bool is_between_hosts(const Program& program, const Step& call) {
   return !within_node(program.sharded.machine, program.sharded.layout.mesh, movements(call).front().axes);
 }
 
+bool is_plain(const ForStep& loop) {
+  return !loop.own && !loop.stage && !loop.order && loop.only == ForStep::Only::every && loop.turns > 1 &&
+         !loop.body.empty() && !std::holds_alternative<UntilStep>(loop.body.back().what);
+}
+
 const AttentionStep::Ring* ring_of(const Step& step) {
   const auto* attention = std::get_if<AttentionStep>(&step.what);
   return attention && attention->ring ? &*attention->ring : nullptr;

@@ -25,6 +25,9 @@ bool is_in(const Step&, CollectiveStep::Phase);
 /// compute.
 bool is_between_hosts(const Program&, const Step& call);
 
+/// Every rank makes all turns of the loop, several, one after the other.
+bool is_plain(const ForStep&);
+
 /// Of a step that sends while it computes what goes round; null of others.
 const AttentionStep::Ring* ring_of(const Step&);
 
@@ -38,6 +41,12 @@ bool overlap_turns(Program&, bool shared);
 /// Between hosts, where a loop waits for what turns of another one have left: updates behind it that go over all these
 /// turns are made turn by turn in it, each as soon as its own turn's gradients are there.
 void update_by_turns(Program&);
+
+/// Between hosts, what all turns of a loop add up (sums of micro-batches) is moved from within the last turn on, as
+/// soon as the last step of that turn has added to it: of stacked values, to which a loop adds turn by turn, what each
+/// of these turns has completed. What comes to a place of its own only if `shared`: that place lives as long as the
+/// loop then. Whether there is any.
+bool start_in_last_turn(Program&, bool shared);
 
 /// Starts every collective with steps that compute something before what it moves is needed. Those whose time these
 /// steps do not hide are started as much earlier as hides it, if `early`, which takes memory.

@@ -17,12 +17,6 @@ namespace {
 using Phase = CollectiveStep::Phase;
 using Only = ForStep::Only;
 
-/// Every rank makes all turns of the loop, one after the other.
-bool is_plain(const ForStep& loop) {
-  return !loop.own && !loop.stage && !loop.order && loop.only == Only::every && loop.turns > 1 && !loop.body.empty() &&
-         !std::holds_alternative<UntilStep>(loop.body.back().what);
-}
-
 /// A call between hosts that is not divided yet.
 bool may_overlap(const Program& program, const Step& step) {
   return is_in(step, Phase::whole) && is_between_hosts(program, step);

@@ -254,6 +254,7 @@ class Printer {
   std::string text(const CollectiveStep& c) const {
     static constexpr const char* phases[] = {"", " start", " wait"};
     std::string phase = phases[static_cast<size_t>(c.phase)];
+    if (c.last_turn) phase += " in the last turn of " + dim_of(c.last_turn);
     if (c.other_turn) phase += c.phase == CollectiveStep::Phase::start ? " of the next turn" : " of the turn before";
     if (c.kind == CollectiveKind::halo) {
       const LocalDim& local = c.before[static_cast<size_t>(c.from_dim)];

@@ -284,6 +284,8 @@ struct CollectiveStep {
     bool operator==(const OtherTurn&) const = default;
   };
   std::optional<OtherTurn> other_turn = {};
+  /// Set: only the last turn of this loop around it makes it.
+  LoopId last_turn = {};
 };
 
 /// Several collectives that differ only in what they move (kind, axes, reduce, element type and phase are equal), made

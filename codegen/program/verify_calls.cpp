@@ -41,7 +41,8 @@ class CallVerifier {
       if (!moved.empty() && does_nothing(moved.front(), turn)) continue;
       if (is_in(step, Phase::wait)) {
         const auto own = std::ranges::find_if(started, [&](const Call& call) { return waits_for(step, *call.step); });
-        if (own != started.end()) started.erase(own);
+        const bool always = own == started.end() || !is_around(movements(*own->step).front().last_turn);
+        if (own != started.end() && always) started.erase(own);
         else say("{} waits for what was not started", step);
         continue;
       }
@@ -58,11 +59,17 @@ class CallVerifier {
         if (std::ranges::find(awaited, call.step, &Call::step) != awaited.end()) continue;
         if (const BufferId both = common_memory(program_, *call.step, step)) touches(step, both, *call.step);
       }
-      if (is_in(step, Phase::start)) started.push_back({&step, own});
+      if (is_in(step, Phase::start)) {
+        const LoopId last = movements(step).front().last_turn;
+        if (last && !is_around(last)) say("{} is in no turn of its loop", step);
+        started.push_back({&step, own});
+      }
+      if (inner) around_.push_back(inner->loop);
       if (handing) {
         for (const Call& call : awaited) std::erase_if(started, [&](const Call& one) { return one.step == call.step; });
         for (const Call& call : open_after_turns(*inner, std::move(awaited)))
           started.push_back({call.step, call.sets, inner->loop});
+        around_.pop_back();
         continue;
       }
       for (const Steps* body : bodies(step)) {
@@ -71,11 +78,17 @@ class CallVerifier {
         const std::vector<Call> left = open_after(*body, awaited);
         for (const Call& call : awaited) std::erase_if(started, [&](const Call& one) { return one.step == call.step; });
         for (const Call& call : left) {
+          const bool of_last_turn = inner && movements(*call.step).front().last_turn == inner->loop;
+          if (of_last_turn) {  // there is no other one while it is under way
+            started.push_back(call);
+            continue;
+          }
           if (!turns) say("{} is never waited for", *call.step);
           else if (!call.loop && inner->only == ForStep::Only::every) next_turns(*body, *call.step, turns);
           started.push_back({call.step, call.sets, turns});
         }
       }
+      if (inner) around_.pop_back();
     }
     return started;
   }
@@ -133,7 +146,10 @@ class CallVerifier {
     });
   }
 
+  bool is_around(LoopId loop) const { return std::ranges::find(around_, loop) != around_.end(); }
+
   const Program& program_;
+  std::vector<LoopId> around_;  // the list that is followed
 };
 
 }  // namespace
