@@ -47,8 +47,8 @@ inline int64_t volume(const PlannedCollective& one) { return one.bytes * one.sen
 
 /// How a program makes a reshard step.
 struct CallOfReshard {
-  uint32_t first;  // of the reshard steps that are made in one call with it; itself where it is alone
-  int64_t calls;   // ReshardStep::calls, and what each of them sends and takes
+  uint32_t first;  // of those that are made in one call with it; itself where it is alone
+  int64_t calls;   // as ReshardStep has them
   int64_t bytes;
   double seconds;
 };

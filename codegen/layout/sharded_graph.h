@@ -47,15 +47,15 @@ struct ReshardStep {
   int from_dim = -1, to_dim = -1;  // positions in the value's dims
   std::vector<AxisId> to_axes;     // of a permute: the same axes in the order in which they number the parts afterwards
   Reduce reduce = Reduce::sum;
-  int64_t bytes = 0;   // what the rank that sends most sends in one execution, or one of its calls
-  double seconds = 0;  // of the same, predicted, by the machine description
+  int64_t bytes = 0;   // what the rank that sends most sends in one call
+  double seconds = 0;  // predicted, by the machine description, of one call
   std::string reason;  // why it is there, in one sentence
   Span rule;           // the layout rule that caused it, if one did
   Where at = {};       // of a broadcast, a reduce, a slice without a dim, an all_reduce that not all coordinates make
   /// Where that changes with the turns of a loop the rank that sends most does so in `busy` of `turns`.
   int64_t busy = 1, turns = 1;
   std::vector<int64_t> meets = {};  // of a ring
-  int64_t calls = 1;                // an execution is divided into so many
+  int64_t calls = 1;                // of one execution
 };
 
 /// The coordinates of an axis that alone make a movement; null: all do.

@@ -39,7 +39,8 @@ class Coalescer {
   }
 
   /// Whether all steps that make and read `from` could use `to` instead: `from` is used in this body alone and not
-  /// after step i, which copies it over `dims`; `to` is left alone from where `from` begins until then.
+  /// after step i, which copies it over `dims`; `to` is left alone from where `from` begins until then. What is added
+  /// to step by step is not made in a stored tensor: forward steps that another entry executes too would change that.
   bool can_write(std::vector<Step>& steps, size_t i, const Access& from, const Access& to,
                  const std::vector<LocalDim>& dims) const {
     const Buffer &a = program_.buffer(from.buffer), &b = program_.buffer(to.buffer);
@@ -57,7 +58,8 @@ class Coalescer {
       possible = possible && (piece || (std::holds_alternative<Nest>(steps[k].what) && !accumulates(steps[k], from)));
       for_each_access(steps[k], [&](Access& access, Use use) {
         if (root(access) != root(from)) return;
-        possible = possible && access == from && (begun || use == Use::write);
+        const bool may_use = use == Use::update ? begun && !b.stored : begun || use == Use::write;
+        possible = possible && access == from && may_use;
         begun = true;
       });
       if (!possible) return false;

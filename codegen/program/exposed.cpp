@@ -24,17 +24,12 @@ class Clock {
       if (!moved.empty()) {
         collective(moved.front());
       } else if (const ForStep* loop = std::get_if<ForStep>(&step.what)) {
-        if (hands_over(*loop)) {
-          for (int64_t turn = 0; turn < loop->turns; ++turn) {
-            is_first_ = turn == 0;
-            is_last_ = turn == loop->turns - 1;
-            run(loop->body);
-          }
-          continue;
-        }
-        if (reaches_out(*loop)) {
+        const bool hands = hands_over(*loop);
+        if (hands || reaches_out(*loop)) {
           for (int64_t turn = 0; turn < loop->made(); ++turn) {
-            if (turn == loop->made() - 1) last_turns_.insert(loop->loop);
+            const bool is_last = turn == loop->made() - 1;
+            if (hands) is_first_ = turn == 0, is_last_ = is_last;
+            if (is_last) last_turns_.insert(loop->loop);
             run(loop->body);
           }
           last_turns_.erase(loop->loop);

@@ -63,27 +63,29 @@ class LastTurns {
       : program_(program), steps_(steps), places_(program, steps), shared_(shared) {}
 
   bool run() {
+    const auto may_divide = [&](size_t call) {
+      return is_in(steps_[call], Phase::whole) && is_between_hosts(program_, steps_[call]);
+    };
+    for (size_t call = 0; call < steps_.size(); ++call)
+      if (may_divide(call)) complete_early(call);
     bool any = false;
     for (size_t call = steps_.size(); call-- > 0;)  // what is put in stands behind it, or in loops before it
-      if (is_in(steps_[call], Phase::whole) && is_between_hosts(program_, steps_[call]) && !is_shared(steps_[call]))
-        any = start_earlier(call) || any;
+      if (may_divide(call)) any = start_earlier(call) || any;
     return any;
   }
 
  private:
-  /// Whether another routine makes the call too, with the forward steps of this one.
-  bool is_shared(const Step& call) const {
-    return call.part == Part::forward && std::ranges::any_of(program_.routines, [&](const Routine& other) {
-             return other.after_forward_of && &program_.routines[*other.after_forward_of].steps == &steps_;
-           });
+  /// Whether another routine begins with the forward steps of this list: what these start ends with them.
+  bool is_followed() const {
+    return std::ranges::any_of(program_.routines, [&](const Routine& other) {
+      return other.after_forward_of && &program_.routines[*other.after_forward_of].steps == &steps_;
+    });
   }
 
   bool start_earlier(size_t call) {
     std::map<Place, Complete> places;
     std::vector<size_t> left;
-    const size_t members = movements(steps_[call]).size();
-    for (size_t i = 0; i < members; ++i) complete_early(call, i);
-    for (size_t i = 0; i < members; ++i)
+    for (size_t i = 0; i < movements(steps_[call]).size(); ++i)
       if (!note_place(call, i, places)) left.push_back(i);
     if (places.empty()) return false;
     for (const auto& [place, complete] : std::views::reverse(places)) divide(call, place, complete);
@@ -102,23 +104,25 @@ class LastTurns {
     for (const size_t place : places_.in_the_way(sets_of(program_, alone)))  // as it was before calls behind this one
       if (place < call && place >= at.value_or(0) && moved.in_common(steps_[place])) at = place;
     const auto* loop = at ? std::get_if<ForStep>(&steps_[*at].what) : nullptr;
-    return loop && is_plain(*loop) && !loop->reverse ? at : std::nullopt;
+    if (!loop || !is_plain(*loop) || loop->reverse) return {};
+    return part_of(steps_[*at]) == Part::forward && is_followed() ? std::nullopt : at;
   }
 
-  /// Where the last step that adds to it is a nest, that is made as soon as what it adds is there: the loss before the
-  /// gradients.
-  void complete_early(size_t call, size_t member) {
-    const Step alone = call_of(steps_[call], {member});
-    const UsedMemory moved(program_, alone);
-    const std::optional<size_t> loop = loop_of(call, alone, moved);
-    if (!loop) return;
-    Steps& body = std::get<ForStep>(steps_[*loop].what).body;
-    const size_t last = *last_user(body, body.size(), moved);
-    if (!std::holds_alternative<Nest>(body[last].what)) return;
-    const UsedMemory added(program_, body[last]);
-    const std::optional<size_t> before = last_user(body, last, added);
-    const auto at = [&](size_t index) { return body.begin() + static_cast<std::ptrdiff_t>(index); };
-    std::rotate(at(before ? *before + 1 : 0), at(last), at(last + 1));
+  /// Where the last step that adds to what a call moves is a nest, that is made as soon as what it adds is there: the
+  /// loss before the gradients.
+  void complete_early(size_t call) {
+    for (size_t i = 0; i < movements(steps_[call]).size(); ++i) {
+      const Step alone = call_of(steps_[call], {i});
+      const UsedMemory moved(program_, alone);
+      const std::optional<size_t> loop = loop_of(call, alone, moved);
+      if (!loop) continue;
+      Steps& body = std::get<ForStep>(steps_[*loop].what).body;
+      const size_t last = *last_user(body, body.size(), moved);
+      if (!std::holds_alternative<Nest>(body[last].what)) continue;
+      const std::optional<size_t> before = last_user(body, last, UsedMemory(program_, body[last]));
+      const auto at = [&](size_t index) { return body.begin() + static_cast<std::ptrdiff_t>(index); };
+      std::rotate(at(before ? *before + 1 : 0), at(last), at(last + 1));
+    }
   }
 
   /// Whether a member of a call may start earlier: then it is among what is complete at its place.

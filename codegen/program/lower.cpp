@@ -15,6 +15,7 @@
 #include "codegen/program/one_pass.h"
 #include "codegen/program/overlap.h"
 #include "codegen/program/pipeline_slots.h"
+#include "codegen/program/walk.h"
 
 namespace mesh {
 
@@ -164,6 +165,31 @@ bool pays(const Program& within, const Program& between, const LowerOptions& opt
   return seconds - step_cost(between.sharded, between).seconds > (takes_memory ? 0.01 * seconds : 0);
 }
 
+/// Where calls between hosts pay under way from turn to turn of loops, they are. If `in_last_turn`, what turns add up
+/// is started within the last one.
+Program overlapped_by_turns(Program program, bool in_last_turn, const LowerOptions& options) {
+  const auto divide = [&](Program& one, bool shared) {
+    const bool starts = in_last_turn && start_in_last_turn(one, shared), by_turns = overlap_turns(one, shared);
+    if (starts || by_turns) update_by_turns(one);
+    return starts || by_turns;
+  };
+  divide(program, false);
+  Program shared = program;
+  program = overlapped(std::move(program), options);
+  if (!divide(shared, true)) return program;
+  shared = overlapped(std::move(shared), options);
+  return pays(program, shared, options) ? shared : program;
+}
+
+bool calls_other_hosts(const Program& program) {
+  bool any = false;
+  for (const Routine& routine : program.routines)
+    for_each_step(routine.steps, [&](const Step& step) {
+      any = any || (is_in(step, CollectiveStep::Phase::whole) && is_between_hosts(program, step));
+    });
+  return any;
+}
+
 }  // namespace
 
 Program lower(std::span<const Entry> entries, const LowerOptions& options) {
@@ -179,14 +205,11 @@ Program lower(std::span<const Entry> entries, const LowerOptions& options) {
     plan_memory(program, options.share_memory);
     return program;
   }
-  const bool ends_later = start_in_last_turn(program, false);
-  if (overlap_turns(program, false) || ends_later) update_by_turns(program);
-  Program shared = program;
-  program = overlapped(std::move(program), options);
-  const bool places_wait = start_in_last_turn(shared, true);
-  if (!overlap_turns(shared, true) && !places_wait) return program;
-  shared = overlapped(std::move(shared), options);
-  return pays(program, shared, options) ? shared : program;
+  if (!calls_other_hosts(program)) return overlapped(std::move(program), options);
+  Program within = overlapped_by_turns(program, false, options);
+  if (Program tried = program; !start_in_last_turn(tried, true)) return within;
+  Program earlier = overlapped_by_turns(std::move(program), true, options);
+  return pays(within, earlier, options) ? earlier : within;
 }
 
 }  // namespace mesh

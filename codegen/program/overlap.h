@@ -1,6 +1,7 @@
 // overlap.h: collectives that are under way while other steps are executed: started where they stand or before, waited
 // for where what they move is needed first, or overwritten. Start and wait stand in one list of steps; or the start in
-// a loop's body and the wait in a loop over the same turns behind it; or in different turns of a loop (overlap_turns).
+// a loop's body and the wait in a loop over the same turns behind it; or in different turns of a loop (overlap_turns);
+// or the start in the last turn of a loop, in its body or that of a loop in there, and the wait behind it (last_turn).
 // What is started in forward steps that another routine executes too may be waited for behind them: by that one before
 // all its other steps. In between nobody touches their buffers. The wait has the accesses of the start, so buffers live
 // until then.
@@ -42,10 +43,10 @@ bool overlap_turns(Program&, bool shared);
 /// turns are made turn by turn in it, each as soon as its own turn's gradients are there.
 void update_by_turns(Program&);
 
-/// Between hosts, what all turns of a loop add up (sums of micro-batches) is moved from within the last turn on, as
-/// soon as the last step of that turn has added to it: of stacked values, to which a loop adds turn by turn, what each
-/// of these turns has completed. What comes to a place of its own only if `shared`: that place lives as long as the
-/// loop then. Whether there is any.
+/// Between hosts, what all turns of a loop add up (those over micro-batches, mostly) is moved from within the last turn
+/// on, as soon as the last step of that turn has added to it: of stacked values, to which a loop adds turn by turn,
+/// what each of these turns has completed. What comes to a place of its own only if `shared`: that place lives as long
+/// as the loop then. Whether there is any.
 bool start_in_last_turn(Program&, bool shared);
 
 /// Starts every collective with steps that compute something before what it moves is needed. Those whose time these

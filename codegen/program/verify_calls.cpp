@@ -38,10 +38,10 @@ class CallVerifier {
     std::vector<Call> started(behind.begin(), behind.end());
     for (const Step& step : steps) {
       const auto moved = movements(step);
-      if (!moved.empty() && does_nothing(moved.front(), turn)) continue;
+      if (!moved.empty() && (does_nothing(moved.front(), turn) || is_too_early(moved.front()))) continue;
       if (is_in(step, Phase::wait)) {
         const auto own = std::ranges::find_if(started, [&](const Call& call) { return waits_for(step, *call.step); });
-        const bool always = own == started.end() || !is_around(movements(*own->step).front().last_turn);
+        const bool always = own == started.end() || !around(movements(*own->step).front().last_turn);
         if (own != started.end() && always) started.erase(own);
         else say("{} waits for what was not started", step);
         continue;
@@ -61,14 +61,16 @@ class CallVerifier {
       }
       if (is_in(step, Phase::start)) {
         const LoopId last = movements(step).front().last_turn;
-        if (last && !is_around(last)) say("{} is in no turn of its loop", step);
+        const Around* loop = around(last);
+        if (last && (!loop || !is_plain(*loop->loop) || loop->loop->reverse))
+          say("{} is in no last turn that all ranks make", step);
         started.push_back({&step, own});
       }
-      if (inner) around_.push_back(inner->loop);
+      if (inner) around_.push_back({inner, Turn::any});
       if (handing) {
         for (const Call& call : awaited) std::erase_if(started, [&](const Call& one) { return one.step == call.step; });
         for (const Call& call : open_after_turns(*inner, std::move(awaited)))
-          started.push_back({call.step, call.sets, inner->loop});
+          started.push_back({call.step, call.sets, is_of_last_turn(call, *inner) ? call.loop : inner->loop});
         around_.pop_back();
         continue;
       }
@@ -78,8 +80,7 @@ class CallVerifier {
         const std::vector<Call> left = open_after(*body, awaited);
         for (const Call& call : awaited) std::erase_if(started, [&](const Call& one) { return one.step == call.step; });
         for (const Call& call : left) {
-          const bool of_last_turn = inner && movements(*call.step).front().last_turn == inner->loop;
-          if (of_last_turn) {  // there is no other one while it is under way
+          if (inner && is_of_last_turn(call, *inner)) {
             started.push_back(call);
             continue;
           }
@@ -98,13 +99,14 @@ class CallVerifier {
     std::vector<Call> lasting;
     for (const Turn turn : {Turn::first, Turn::middle, Turn::last}) {
       if (turn == Turn::middle && loop.turns < 3) continue;
+      around_.back().turn = turn;
       const std::vector<Call> left = open_after(loop.body, open, turn);
       open.clear();
       for (const Call& call : left) (is_awaited_in(loop.body, call) ? open : lasting).push_back(call);
     }
     for (const Call& call : lasting) {
       if (std::ranges::find(open, call.step, &Call::step) != open.end()) continue;  // of another turn
-      if (!call.loop) next_turns(loop.body, *call.step, loop.loop);
+      if (!call.loop && !is_of_last_turn(call, loop)) next_turns(loop.body, *call.step, loop.loop);
       open.push_back(call);
     }
     return open;
@@ -146,10 +148,27 @@ class CallVerifier {
     });
   }
 
-  bool is_around(LoopId loop) const { return std::ranges::find(around_, loop) != around_.end(); }
+  struct Around {
+    const ForStep* loop;
+    Turn turn;
+  };
+  /// The loop with this number, if it is around the list that is followed.
+  const Around* around(LoopId loop) const {
+    const auto found = std::ranges::find_if(around_, [&](const Around& one) { return one.loop->loop == loop; });
+    return found == around_.end() ? nullptr : &*found;
+  }
+  /// Whether the last turn of its loop is still to come.
+  bool is_too_early(const CollectiveStep& one) const {
+    const Around* loop = around(one.last_turn);
+    return loop && (loop->turn == Turn::first || loop->turn == Turn::middle);
+  }
+  /// Whether only the loop's last turn starts it: no other one is executed while it is under way.
+  static bool is_of_last_turn(const Call& call, const ForStep& loop) {
+    return movements(*call.step).front().last_turn == loop.loop;
+  }
 
   const Program& program_;
-  std::vector<LoopId> around_;  // the list that is followed
+  std::vector<Around> around_;  // the list that is followed
 };
 
 }  // namespace

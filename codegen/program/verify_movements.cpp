@@ -29,6 +29,7 @@ class MovementVerifier : public StepMessages {
     if (program_.buffer(c.from.buffer).type != program_.buffer(c.to.buffer).type) say("changes the element type");
     if (c.axes.empty() && c.phase != CollectiveStep::Phase::whole)
       say("is started, but no other rank takes part in it");
+    if (c.last_turn && c.phase != CollectiveStep::Phase::start) say("is made in a last turn, but starts nothing there");
     for (const Access& access : {c.from, c.to})
       if (!c.axes.empty() && program_.buffer(storage(program_, access.buffer)).space != Space::arena)
         say(fmt::format("works on {} outside the arena", to_string(program_, access)));
@@ -69,7 +70,8 @@ class MovementVerifier : public StepMessages {
       (*this)(one);
       const CollectiveStep& first = c.collectives.front();
       if (one.kind != first.kind || one.axes != first.axes || one.at != first.at || one.reduce != first.reduce ||
-          one.phase != first.phase || program_.buffer(one.to.buffer).type != program_.buffer(first.to.buffer).type)
+          one.phase != first.phase || one.other_turn != first.other_turn || one.last_turn != first.last_turn ||
+          program_.buffer(one.to.buffer).type != program_.buffer(first.to.buffer).type)
         say("makes other movements in one call");
     }
   }

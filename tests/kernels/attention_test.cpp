@@ -92,6 +92,12 @@ struct Problem {
     q.fill(random), k.fill(random), v.fill(random), d_out.fill(random);
   }
 
+  /// As if nothing had been computed.
+  void forget() {
+    for (std::vector<T>* results : {&out.data, &d_q.data, &d_k.data, &d_v.data, &log_sum})
+      std::ranges::fill(*results, T(77));
+  }
+
   AttentionForward<T, In> forward() {
     return {q.data.data(), k.data.data(), v.data.data(), q.at, k.at, v.at, out.data.data(), out.at, log_sum.data()};
   }
@@ -157,12 +163,68 @@ struct Expected {
   }
 };
 
+/// What the formula gives for the inputs of a problem, element by element in the order of dims.
+struct Formula {
+  Expected out, d_q, d_k, d_v;
+  struct LogSum {
+    Exact value = 0, most = 0;  // of the scores
+    bool of_nothing = false;    // no key is seen
+  };
+  std::vector<LogSum> log_sum;
+
+  template <class T, class In>
+  explicit Formula(Problem<T, In>& p) : out(p.out), d_q(p.q), d_k(p.k), d_v(p.v), log_sum(p.log_sum.size()) {
+    const AttentionShape& s = p.s;
+    const int64_t group = s.heads / s.key_heads;
+    const auto at = [](const auto& t, int64_t b, int64_t x, int64_t h, int64_t d) {
+      return static_cast<size_t>(((b * t.seq + x) * t.heads + h) * t.head + d);
+    };
+    for (int64_t b = 0; b < s.batch; ++b)
+      for (int64_t h = 0; h < s.heads; ++h)
+        for (int64_t i = 0; i < s.queries; ++i) {
+          std::vector<Exact> w(static_cast<size_t>(s.keys)), dw(w);
+          Exact most = -INFINITY, total = 0;
+          for (int64_t j = 0; j < s.keys; ++j) {
+            w[j] = -INFINITY;
+            if (!sees(s, i, j)) continue;
+            w[j] = 0;
+            for (int64_t d = 0; d < s.head; ++d) w[j] += exact(p.q(b, i, h, d)) * exact(p.k(b, j, h / group, d));
+            w[j] *= s.scale;
+            most = std::max(most, w[j]);
+          }
+          for (Exact& x : w) x = std::isinf(x) ? 0 : std::exp(x - most), total += x;
+          LogSum& all = log_sum[static_cast<size_t>((b * s.heads + h) * s.queries + i)];
+          all = {most + std::log(total), most, total == 0};
+          if (all.of_nothing) continue;
+          Exact mean = 0, size_of_mean = 0;  // whose rounding is that of what forward gave
+          for (int64_t j = 0; j < s.keys; ++j) {
+            if (w[j] == 0) continue;  // it is not seen
+            w[j] /= total;
+            for (int64_t d = 0; d < s.value_head; ++d) {
+              const Exact v = exact(p.v(b, j, h / group, d)), d_out = exact(p.d_out(b, i, h, d));
+              out.add(at(p.out, b, i, h, d), w[j] * v, w[j] * std::abs(v));
+              dw[j] += d_out * v;
+              size_of_mean += w[j] * std::abs(d_out * v);
+              d_v.add(at(p.v, b, j, h / group, d), w[j] * d_out, w[j] * std::abs(d_out));
+            }
+            mean += w[j] * dw[j];
+          }
+          for (int64_t j = 0; j < s.keys; ++j) {
+            const Exact ds = w[j] * (dw[j] - mean) * s.scale, size = std::abs(ds) + w[j] * size_of_mean * s.scale;
+            for (int64_t d = 0; d < s.head; ++d) {
+              const Exact q = exact(p.q(b, i, h, d)), k = exact(p.k(b, j, h / group, d));
+              d_q.add(at(p.q, b, i, h, d), ds * k, size * std::abs(k));
+              d_k.add(at(p.k, b, j, h / group, d), ds * q, size * std::abs(q));
+            }
+          }
+        }
+  }
+};
+
 /// The largest error of all results: 1 is all that is allowed. `bound` is relative to the largest element of each
 /// tensor (at least 1, as the inputs), `rounding` to the sum of absolute products.
 template <class T, class In>
-double worst_error(Problem<T, In>& p, double bound, double rounding) {
-  const AttentionShape& s = p.s;
-  const int64_t group = s.heads / s.key_heads;
+double worst_error(Problem<T, In>& p, const Formula& formula, double bound, double rounding) {
   double worst = 0;
   const auto compare = [&](Tensor4<T>& got, const Expected& want) {
     Exact scale = 1;
@@ -177,54 +239,17 @@ double worst_error(Problem<T, In>& p, double bound, double rounding) {
             worst = std::max(worst, std::isnan(error) ? 1e9 : double(error));
           }
   };
-  const auto at = [](const auto& t, int64_t b, int64_t x, int64_t h, int64_t d) {
-    return static_cast<size_t>(((b * t.seq + x) * t.heads + h) * t.head + d);
-  };
-  Expected out(p.out), d_q(p.q), d_k(p.k), d_v(p.v);
-  for (int64_t b = 0; b < s.batch; ++b)
-    for (int64_t h = 0; h < s.heads; ++h)
-      for (int64_t i = 0; i < s.queries; ++i) {
-        std::vector<Exact> w(static_cast<size_t>(s.keys)), dw(w);
-        Exact most = -INFINITY, total = 0;
-        for (int64_t j = 0; j < s.keys; ++j) {
-          w[j] = -INFINITY;
-          if (!sees(s, i, j)) continue;
-          w[j] = 0;
-          for (int64_t d = 0; d < s.head; ++d) w[j] += exact(p.q(b, i, h, d)) * exact(p.k(b, j, h / group, d));
-          w[j] *= s.scale;
-          most = std::max(most, w[j]);
-        }
-        for (Exact& x : w) x = std::isinf(x) ? 0 : std::exp(x - most), total += x;
-        const T got = p.log_sum[static_cast<size_t>((b * s.heads + h) * s.queries + i)];
-        if (total == 0) {
-          EXPECT_EQ(got, -std::numeric_limits<T>::infinity());
-          continue;
-        }
-        const Exact off = std::abs(got - (most + std::log(total))) / std::max<Exact>(1, std::abs(most));
-        worst = std::max(worst, double(off) / bound);
-        Exact mean = 0, size_of_mean = 0;  // whose rounding is that of what forward gave
-        for (int64_t j = 0; j < s.keys; ++j) {
-          if (w[j] == 0) continue;  // it is not seen
-          w[j] /= total;
-          for (int64_t d = 0; d < s.value_head; ++d) {
-            const Exact v = exact(p.v(b, j, h / group, d)), d_out = exact(p.d_out(b, i, h, d));
-            out.add(at(p.out, b, i, h, d), w[j] * v, w[j] * std::abs(v));
-            dw[j] += d_out * v;
-            size_of_mean += w[j] * std::abs(d_out * v);
-            d_v.add(at(p.v, b, j, h / group, d), w[j] * d_out, w[j] * std::abs(d_out));
-          }
-          mean += w[j] * dw[j];
-        }
-        for (int64_t j = 0; j < s.keys; ++j) {
-          const Exact ds = w[j] * (dw[j] - mean) * s.scale, size = std::abs(ds) + w[j] * size_of_mean * s.scale;
-          for (int64_t d = 0; d < s.head; ++d) {
-            const Exact q = exact(p.q(b, i, h, d)), k = exact(p.k(b, j, h / group, d));
-            d_q.add(at(p.q, b, i, h, d), ds * k, size * std::abs(k));
-            d_k.add(at(p.k, b, j, h / group, d), ds * q, size * std::abs(q));
-          }
-        }
-      }
-  compare(p.out, out), compare(p.d_q, d_q), compare(p.d_k, d_k), compare(p.d_v, d_v);
+  for (size_t i = 0; i < p.log_sum.size(); ++i) {
+    const T got = p.log_sum[i];
+    const Formula::LogSum& want = formula.log_sum[i];
+    if (want.of_nothing) {
+      EXPECT_EQ(got, -std::numeric_limits<T>::infinity());
+      continue;
+    }
+    const double off = double(std::abs(got - want.value) / std::max<Exact>(1, std::abs(want.most)));
+    worst = std::max(worst, std::isnan(off) ? 1e9 : off / bound);
+  }
+  compare(p.out, formula.out), compare(p.d_q, formula.d_q), compare(p.d_k, formula.d_k), compare(p.d_v, formula.d_v);
   return worst;
 }
 
@@ -260,34 +285,40 @@ class AttentionKernel : public testing::Test {
       if (i == 0) first = now;
       EXPECT_EQ(now, first) << forwards[i].name;
     }
-    compare(p, "alike on all instruction sets");
+    const Formula formula(p);
+    compare(p, formula, "alike on all instruction sets");
 #if defined(__x86_64__)
     if constexpr (std::is_same_v<In, Bfloat16>) {
       if (supported_instruction_set() < InstructionSet::avx512_bf16) return;
       avx512_bf16::attention(s, p.forward());
       avx512_bf16::attention_backward(s, p.backward());
-      compare(p, "by pairs");
+      compare(p, formula, "by pairs");
     }
 #endif
   }
-  // The same of keys that come in parts, through what programs call.
+  // The same of keys that come in parts, cut in each of these ways, through what programs call.
   template <class Change = void (*)(OfThis&)>
   void check_parts(
-      const AttentionShape& s, const std::vector<int64_t>& begin, Change change = [](OfThis&) {}) {
+      const AttentionShape& s, const std::vector<std::vector<int64_t>>& cuts, Change change = [](OfThis&) {}) {
     std::mt19937_64 random(static_cast<uint64_t>(s.queries * 1000 + s.keys));
-    for (size_t first = 0; first + 1 < begin.size(); ++first) {
-      OfThis p(s, random, random() % 2, static_cast<int64_t>(random() % 3));
+    for (const bool heads_first : {false, true}) {
+      OfThis p(s, random, heads_first, static_cast<int64_t>(random() % 3));
       change(p);
-      const std::vector<KeyPart<T, In>> parts = parts_of(p, begin, first);
-      for (const KeyPart<T, In>& part : parts) attention<T, In>(part.s, part.forward);
-      for (const KeyPart<T, In>& part : parts) attention_backward<T, In>(part.s, part.backward);
-      compare(p, "in " + std::to_string(begin.size() - 1) + " parts, first " + std::to_string(first));
-      if (HasFatalFailure()) return;
+      const Formula formula(p);
+      for (const std::vector<int64_t>& begin : cuts)
+        for (size_t first = 0; first + 1 < begin.size(); ++first) {
+          const std::vector<KeyPart<T, In>> parts = parts_of(p, begin, first);
+          for (const KeyPart<T, In>& part : parts) attention<T, In>(part.s, part.forward);
+          for (const KeyPart<T, In>& part : parts) attention_backward<T, In>(part.s, part.backward);
+          compare(p, formula, "in " + std::to_string(parts.size()) + " parts, first " + std::to_string(first));
+          if (HasFatalFailure()) return;
+          p.forget();
+        }
     }
   }
-  void compare(OfThis& p, const std::string& how) {
+  void compare(OfThis& p, const Formula& formula, const std::string& how) {
     const AttentionShape& s = p.s;
-    const double error = worst_error(p, bound, rounding);
+    const double error = worst_error(p, formula, bound, rounding);
     worst_ = std::max(worst_, error);
     ASSERT_LT(error, 1) << how << ": queries " << s.queries << " keys " << s.keys << " head " << s.head
                         << " value_head " << s.value_head << " keys from " << s.least << " to " << s.most << " at "
@@ -370,9 +401,7 @@ TYPED_TEST(AttentionKernel, KeysInParts) {
     for (const int64_t query_begin : {0, 20, 61, 300}) {
       AttentionShape s = plain(37, 90, 16);
       s.heads = 4, s.value_head = 9, s.least = least, s.most = most, s.query_begin = query_begin;
-      for (const std::vector<int64_t>& begin :
-           {std::vector<int64_t>{0, 90}, {0, 45, 90}, {0, 31, 32, 90}, {0, 1, 40, 71, 90}})
-        this->check_parts(s, begin);
+      this->check_parts(s, {{0, 90}, {0, 45, 90}, {0, 31, 32, 90}, {0, 1, 40, 71, 90}});
       if (this->HasFatalFailure()) return;
     }
 }
@@ -382,7 +411,7 @@ TYPED_TEST(AttentionKernel, PartsOfUnlikeWeight) {
   AttentionShape s = plain(20, 40, 1);
   s.value_head = 5;
   using In = typename TypeParam::In;
-  this->check_parts(s, {0, 20, 40}, [](auto& p) {
+  this->check_parts(s, {{0, 20, 40}}, [](auto& p) {
     std::ranges::fill(p.q.data, In(1));
     for (int64_t b = 0; b < p.s.batch; ++b)
       for (int64_t h = 0; h < p.s.key_heads; ++h)

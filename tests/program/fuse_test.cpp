@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <map>
 #include <string>
 
@@ -50,6 +51,43 @@ TEST(Fuse, evaluation_agrees_with_the_training_step) {
         for (size_t i = 0; i < found.size(); ++i)
           EXPECT_NEAR(trained[i], found[i], 1e-5 * (1 + std::abs(trained[i]))) << model.model << ", " << one.name;
       }
+}
+
+/// What micro-batches add up is summed over ranks where it lies.
+TEST(Fuse, gradients_are_added_up_where_they_are_reduced) {
+  CompileRequest request;
+  request.files = {LAST_TURN};
+  request.layout = "rows";
+  const Program program = tests::compiled(request).program;
+  const auto& bytes = program.memory.by_kind;
+  EXPECT_EQ(bytes.at(BufferKind::gradient), bytes.at(BufferKind::parameter));
+}
+
+/// A sum that becomes a state is not made in the state's memory: evaluations that execute the forward steps as well
+/// would change that.
+TEST(Fuse, evaluation_shares_a_forward_pass_whose_sum_becomes_a_state) {
+  CompileRequest request;
+  request.files = {testing::TempDir() + "/sum_that_is_kept.mesh"};
+  std::ofstream(request.files[0]) << R"(
+dim batch = 8, wide = 12, out = 3
+
+model M {
+  input x : real[batch, wide]
+  input y : real[batch, out]
+  param w : real[wide, out] = fan_in[wide]
+  state seen : real[out] = zeros
+  p = dot[wide](x, w)
+  s = sum[batch](p)
+  seen <- s
+  loss = mean[batch](sum[out]((p - y - s) ^ 2))
+  minimize loss with sgd(lr: 0.01)
+}
+mesh hosts { data: 4 }
+layout rows on hosts { batch -> data }
+)";
+  request.layout = "rows";
+  const Program program = tests::compiled(request).program;
+  EXPECT_TRUE(program.routines[program.entry("evaluate")->run].after_forward_of);
 }
 
 TEST(Fuse, perceptron_gives_the_same_numbers) {
