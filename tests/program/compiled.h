@@ -20,4 +20,7 @@ inline Compiled compiled(const CompileRequest& request) {
   return std::move(*result);
 }
 
+/// The steps of a training step.
+inline Steps& train(Program& program) { return program.routines[program.step().run].steps; }
+
 }  // namespace mesh::tests

@@ -19,6 +19,7 @@ namespace mesh {
 namespace {
 
 using tests::expect_message;
+using tests::train;
 using Phase = CollectiveStep::Phase;
 
 CompileRequest by_micro_batches(const std::string& layout) {
@@ -29,9 +30,7 @@ CompileRequest by_micro_batches(const std::string& layout) {
   return request;
 }
 
-Program compiled(const std::string& layout) { return tests::compiled(by_micro_batches(layout)).program; }
-
-Steps& train(Program& program) { return program.routines[program.step().run].steps; }
+Program summed(const std::string& layout) { return tests::compiled(by_micro_batches(layout)).program; }
 
 /// The loop over the micro-batches, in the list of the training step.
 size_t micro_batches(const Steps& steps) {
@@ -70,7 +69,7 @@ std::set<BufferId> moved(const Step& call) {
 }
 
 TEST(LastTurn, starts_the_sum_of_each_layer_when_it_is_complete) {
-  Program program = compiled("rows");
+  Program program = summed("rows");
   EXPECT_EQ(verify_program(program), std::vector<std::string>{});
   const Steps& steps = train(program);
   const auto& batch = std::get<ForStep>(steps[micro_batches(steps)].what);
@@ -97,7 +96,7 @@ TEST(LastTurn, starts_the_sum_of_each_layer_when_it_is_complete) {
 }
 
 /// Hosts of one rank each.
-std::string machine(const std::string& name, const std::string& network) {
+std::string apart_machine(const std::string& name, const std::string& network) {
   const std::string path = testing::TempDir() + "/" + name + ".yaml";
   std::ofstream(path) << "name: apart\ngflops: { f32: 2, f64: 2 }\nnode: { ranks: 1 }\nnetwork: " << network << "\n";
   return path;
@@ -115,7 +114,7 @@ TEST(LastTurn, gives_the_numbers_of_one_rank) {
 }
 
 TEST(LastTurn, scatters_sums_of_which_each_rank_updates_a_part) {
-  Program program = compiled("parts");
+  Program program = summed("parts");
   EXPECT_EQ(verify_program(program), std::vector<std::string>{});
   int scattered = 0;
   for_each_step(train(program), [&](const Step& step) {
@@ -142,7 +141,7 @@ mesh hosts { data: 4 }
 layout pieces on hosts { batch -> data { accumulate: 2 }; grads { out -> data } }
 )";
   request.layout = "pieces";
-  request.machine_file = machine("slow_wire", "{ latency_us: 10, gbs: 0.001 }");
+  request.machine_file = apart_machine("slow_wire", "{ latency_us: 10, gbs: 0.001 }");
   const Compiled compiled = tests::compiled(request);
   Program program = compiled.program;
   EXPECT_EQ(verify_program(program), std::vector<std::string>{});
@@ -159,7 +158,7 @@ layout pieces on hosts { batch -> data { accumulate: 2 }; grads { out -> data } 
 /// Many calls cost more than they hide where each takes long.
 TEST(LastTurn, starts_nothing_early_where_that_takes_longer) {
   CompileRequest request = by_micro_batches("rows");
-  request.machine_file = machine("far", "{ latency_us: 1000, gbs: 10 }");
+  request.machine_file = apart_machine("far", "{ latency_us: 1000, gbs: 10 }");
   Program program = tests::compiled(request).program;
   EXPECT_THROW(started(program, true), std::logic_error);
 }
@@ -190,7 +189,7 @@ TEST(LastTurn, is_planned_as_it_is_made) {
 
 TEST(LastTurn, the_verifier_finds_a_start_in_every_turn) {
   for (const bool by_layers : {true, false}) {
-    Program program = compiled("rows");
+    Program program = summed("rows");
     const Started start = started(program, by_layers);
     for (CollectiveStep& one : movements((*start.list)[start.at])) one.last_turn = {};
     expect_message(program, "while this is under way");
@@ -198,14 +197,14 @@ TEST(LastTurn, the_verifier_finds_a_start_in_every_turn) {
 }
 
 TEST(LastTurn, the_verifier_finds_a_start_in_the_last_turn_of_another_loop) {
-  Program program = compiled("rows");
+  Program program = summed("rows");
   const Started start = started(program, true);
   for (CollectiveStep& one : movements((*start.list)[start.at])) one.last_turn = LoopId{program.loops};
   expect_message(program, "is in no last turn that all ranks make");
 }
 
 TEST(LastTurn, the_verifier_finds_one_that_is_started_before_it_is_complete) {
-  Program program = compiled("rows");
+  Program program = summed("rows");
   const Started start = started(program, true);
   const auto first = start.list->begin();
   std::rotate(first, first + static_cast<std::ptrdiff_t>(start.at), first + static_cast<std::ptrdiff_t>(start.at) + 1);
@@ -213,7 +212,7 @@ TEST(LastTurn, the_verifier_finds_one_that_is_started_before_it_is_complete) {
 }
 
 TEST(LastTurn, the_verifier_finds_a_wait_in_every_turn) {
-  Program program = compiled("rows");
+  Program program = summed("rows");
   const Started start = started(program, false);
   Steps& steps = train(program);
   const size_t first = micro_batches(steps);
@@ -229,7 +228,7 @@ TEST(LastTurn, the_verifier_finds_a_wait_in_every_turn) {
 }
 
 TEST(LastTurn, the_verifier_finds_a_wait_that_the_last_turn_alone_makes) {
-  Program program = compiled("rows");
+  Program program = summed("rows");
   const Started start = started(program, true);
   for_each_step(train(program), [&](Step& step) {
     if (is_in(step, Phase::wait))
@@ -239,20 +238,20 @@ TEST(LastTurn, the_verifier_finds_a_wait_that_the_last_turn_alone_makes) {
 }
 
 TEST(LastTurn, the_verifier_finds_values_of_one_call_that_other_turns_move) {
-  Program program = compiled("rows");
+  Program program = summed("rows");
   const Started start = started(program, true);
   movements((*start.list)[start.at]).back().last_turn = {};
   expect_message(program, "makes other movements in one call");
 }
 
 TEST(LastTurn, the_verifier_finds_a_loop_that_goes_the_other_way) {
-  Program program = compiled("rows");
+  Program program = summed("rows");
   std::get<ForStep>(train(program)[micro_batches(train(program))].what).reverse = true;
   expect_message(program, "is in no last turn that all ranks make");
 }
 
 TEST(LastTurn, the_verifier_finds_a_sum_that_nobody_waits_for) {
-  Program program = compiled("rows");
+  Program program = summed("rows");
   Steps& steps = train(program);
   std::erase_if(steps, [](const Step& step) {
     const auto* loop = std::get_if<ForStep>(&step.what);

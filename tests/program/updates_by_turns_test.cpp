@@ -19,6 +19,7 @@ namespace mesh {
 namespace {
 
 using tests::expect_message;
+using tests::train;
 using Phase = CollectiveStep::Phase;
 
 CompileRequest rows(const std::string& file = UPDATES_BY_TURNS) {
@@ -51,7 +52,6 @@ CompileRequest parts() {
   return request;
 }
 
-Steps& train(Program& program) { return program.routines[program.step().run].steps; }
 Steps& evaluate(Program& program) { return program.routines[program.entry("evaluate")->run].steps; }
 
 /// The loop that waits for gradients of the layers, in its list.
