@@ -47,7 +47,7 @@ inline int64_t volume(const PlannedCollective& one) { return one.bytes * one.sen
 
 /// How a program makes a reshard step.
 struct CallOfReshard {
-  uint32_t first;  // of those that are made in one call with it; itself where it is alone
+  uint32_t first;  // reshard step of the call that makes it; itself where it is alone
   int64_t calls;   // as ReshardStep has them
   int64_t bytes;
   double seconds;

@@ -58,7 +58,8 @@ class Coalescer {
       possible = possible && (piece || (std::holds_alternative<Nest>(steps[k].what) && !accumulates(steps[k], from)));
       for_each_access(steps[k], [&](Access& access, Use use) {
         if (root(access) != root(from)) return;
-        const bool may_use = use == Use::update ? begun && !b.stored : begun || use == Use::write;
+        const bool may_use = use == Use::update ? begun && !program_.buffer(storage(program_, to.buffer)).stored
+                                                : begun || use == Use::write;
         possible = possible && access == from && may_use;
         begun = true;
       });

@@ -24,13 +24,13 @@ class Clock {
       if (!moved.empty()) {
         collective(moved.front());
       } else if (const ForStep* loop = std::get_if<ForStep>(&step.what)) {
-        const bool hands = hands_over(*loop);
-        if (hands || reaches_out(*loop)) {
+        if (hands_over(*loop) || reaches_out(*loop)) {
           for (int64_t turn = 0; turn < loop->made(); ++turn) {
             const bool is_last = turn == loop->made() - 1;
-            if (hands) is_first_ = turn == 0, is_last_ = is_last;
+            if (turn == 0) first_turns_.insert(loop->loop);
             if (is_last) last_turns_.insert(loop->loop);
             run(loop->body);
+            first_turns_.erase(loop->loop);
           }
           last_turns_.erase(loop->loop);
           continue;
@@ -83,7 +83,10 @@ class Clock {
   }
 
   void collective(const CollectiveStep& first) {
-    if (first.other_turn && (first.phase == Phase::start ? is_last_ : is_first_)) return;
+    if (first.other_turn) {  // nothing is of a turn that there is not
+      const std::set<LoopId>& none = first.phase == Phase::start ? last_turns_ : first_turns_;
+      if (none.contains(first.other_turn->loop)) return;
+    }
     if (first.last_turn && !last_turns_.contains(first.last_turn)) return;
     std::deque<double>& ends = ends_[first.step];
     if (first.phase != Phase::wait) {
@@ -102,8 +105,7 @@ class Clock {
   const std::map<uint32_t, double>& calls_;      // seconds of one execution
   std::map<uint32_t, std::deque<double>> ends_;  // of those that were started, in turn
   double now_ = 0, all_end_ = 0, waited_ = 0;
-  std::set<LoopId> last_turns_;            // of loops of which the last turn is under way
-  bool is_first_ = true, is_last_ = true;  // of the turns of the innermost loop that hands calls over
+  std::set<LoopId> first_turns_, last_turns_;  // of loops of which that turn is under way
 };
 
 }  // namespace

@@ -29,6 +29,8 @@ class MovementVerifier : public StepMessages {
     if (program_.buffer(c.from.buffer).type != program_.buffer(c.to.buffer).type) say("changes the element type");
     if (c.axes.empty() && c.phase != CollectiveStep::Phase::whole)
       say("is started, but no other rank takes part in it");
+    if (c.other_turn && (c.last_turn || c.phase == CollectiveStep::Phase::whole))
+      say("is of another turn, but not by that alone");
     if (c.last_turn && c.phase != CollectiveStep::Phase::start) say("is made in a last turn, but starts nothing there");
     for (const Access& access : {c.from, c.to})
       if (!c.axes.empty() && program_.buffer(storage(program_, access.buffer)).space != Space::arena)

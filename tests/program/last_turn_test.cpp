@@ -160,7 +160,7 @@ TEST(LastTurn, starts_nothing_early_where_that_takes_longer) {
   CompileRequest request = by_micro_batches("rows");
   request.machine_file = apart_machine("far", "{ latency_us: 1000, gbs: 10 }");
   Program program = tests::compiled(request).program;
-  EXPECT_THROW(started(program, true), std::logic_error);
+  for (const bool by_layers : {true, false}) EXPECT_THROW(started(program, by_layers), std::logic_error);
 }
 
 /// Each layer sends a part for itself: what is planned are these calls, and what they send.
@@ -225,6 +225,13 @@ TEST(LastTurn, the_verifier_finds_a_wait_in_every_turn) {
   steps.erase(wait);
   std::get<ForStep>(steps[first].what).body.push_back(std::move(moved));
   expect_message(program, "waits for what was not started");
+}
+
+TEST(LastTurn, the_verifier_finds_a_start_of_another_turn_too) {
+  Program program = summed("rows");
+  const Started start = started(program, true);
+  for (CollectiveStep& one : movements((*start.list)[start.at])) one.other_turn = {one.last_turn, 1};
+  expect_message(program, "is of another turn, but not by that alone");
 }
 
 TEST(LastTurn, the_verifier_finds_a_wait_that_the_last_turn_alone_makes) {

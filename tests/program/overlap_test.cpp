@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <set>
@@ -17,6 +18,7 @@
 #include "codegen/program/extent.h"
 #include "codegen/program/verify_program.h"
 #include "codegen/program/walk.h"
+#include "tests/program/compiled.h"
 #include "tests/program/messages.h"
 
 namespace mesh {
@@ -255,6 +257,46 @@ TEST(Overlap, the_verifier_finds_a_turn_that_touches_what_another_has_under_way)
   const Access other{movements(body[found.call()]).front().to.buffer, {{LoopId{}, 1}}};  // always the second slot
   body.insert(body.begin(), Step{FillStep{other, 0}, Part::input_gradient, {}, "", {}});
   expect_message(program, "while this is under way");
+}
+
+/// Also of loops in loops whose turns hand calls over, each call ends when the wire has carried it.
+TEST(Overlap, no_more_is_hidden_than_is_computed_in_loops_within_loops) {
+  CompileRequest request;
+  request.files = {testing::TempDir() + "/loops_within_loops.mesh"};
+  std::ofstream(request.files[0]) << R"(
+dim batch = 8192, wide = 64, hid = 64, group = 3, layer = 4
+model M {
+  input x : real[batch, wide]
+  input y : real[batch, wide]
+  h = x
+  repeat group {
+    param w : real[wide, hid] = fan_in[wide]
+    param z : real[hid, wide] = fan_in[hid]
+    repeat layer {
+      param u : real[wide, hid] = fan_in[wide]
+      param d : real[hid, wide] = fan_in[hid]
+      h = h + dot[hid](tanh(dot[wide](h, u)), d)
+    }
+    h = h + dot[hid](tanh(dot[wide](h, w)), z)
+  }
+  loss = mean[batch](sum[wide]((h - y) ^ 2))
+  minimize loss with sgd(lr: 0.01)
+}
+mesh hosts { data: 4 }
+layout held on hosts { batch -> data; params { hid -> data } }
+)";
+  request.machine_file = testing::TempDir() + "/slow_wire.yaml";
+  std::ofstream(request.machine_file)
+      << "name: apart\ngflops: { f32: 2, f64: 2 }\nnode: { ranks: 1 }\nnetwork: { latency_us: 10, gbs: 0.0001 }\n";
+  const Compiled compiled = tests::compiled(request);
+  int handing = 0;
+  for_each_step(compiled.program.routines[compiled.program.step().run].steps, [&](const Step& step) {
+    const auto* loop = std::get_if<ForStep>(&step.what);
+    handing += loop && hands_over(*loop);
+  });
+  EXPECT_EQ(handing, 4);  // of both loops, forwards and backwards
+  const Prediction step = predict(compiled.sharded(), calls_of_reshards(compiled.program));
+  EXPECT_GE(mesh::exposed_seconds(compiled.program, step), step.communication_seconds - step.compute_seconds);
 }
 
 TEST(Overlap, turns_gather_for_the_next_one_and_sum_up_during_it) {
