@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <ranges>
 #include <vector>
 
 #include "codegen/layout/cost.h"
@@ -88,7 +87,7 @@ class LastTurns {
     for (size_t i = 0; i < movements(steps_[call]).size(); ++i)
       if (!note_place(call, i, places)) left.push_back(i);
     if (places.empty()) return false;
-    for (const auto& [place, complete] : std::views::reverse(places)) divide(call, place, complete);
+    for (auto last = places.rbegin(); last != places.rend(); ++last) divide(call, last->first, last->second);
     if (left.empty()) steps_.erase(steps_.begin() + static_cast<std::ptrdiff_t>(call));
     else steps_[call] = call_of(steps_[call], left);
     return true;

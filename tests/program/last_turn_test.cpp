@@ -97,7 +97,7 @@ TEST(LastTurn, starts_the_sum_of_each_layer_when_it_is_complete) {
 
 /// Hosts of one rank each.
 std::string apart_machine(const std::string& name, const std::string& network) {
-  const std::string path = testing::TempDir() + "/" + name + ".yaml";
+  std::string path = testing::TempDir() + "/" + name + ".yaml";
   std::ofstream(path) << "name: apart\ngflops: { f32: 2, f64: 2 }\nnode: { ranks: 1 }\nnetwork: " << network << "\n";
   return path;
 }
@@ -174,11 +174,11 @@ TEST(LastTurn, is_planned_as_it_is_made) {
     if (found == prediction.collectives.end()) throw std::logic_error("nothing is planned of " + tensor);
     return *found;
   };
-  constexpr int64_t layers = 4, floats = 6 * 10;
+  constexpr int64_t layers = 4, sent = int64_t{2} * 3 * 6 * 10;  // twice three of four parts, of four bytes
   EXPECT_EQ(of("d_layer.up").count, layers);
-  EXPECT_EQ(of("d_layer.up").bytes, 2 * 3 * floats);  // twice three of four parts, of four bytes
+  EXPECT_EQ(of("d_layer.up").bytes, sent);
   EXPECT_EQ(of("d_out").count, 1);
-  EXPECT_EQ(of("d_out").bytes, 2 * 3 * floats);
+  EXPECT_EQ(of("d_out").bytes, sent);
   CompileRequest plain = by_micro_batches("rows");
   plain.plain = true;
   const Compiled at_once = tests::compiled(plain);
