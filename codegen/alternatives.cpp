@@ -98,7 +98,7 @@ class Trials {
     compiled(resolved);
     if (std::ranges::count(trial.said, Level::error, &Diagnostic::level) > 0 || priced_ == most_priced) return trial;
     ++priced_;
-    if (const std::optional<Compiled> step = compiled(request_)) trial.cost = step_cost(step->sharded(), step->program);
+    if (const std::optional<Compiled> step = compiled(request_)) trial.cost = step_cost(step->program);
     return trial;
   }
 

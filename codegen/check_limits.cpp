@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "codegen/program/combine.h"
+#include "codegen/program/exposed.h"
 #include "codegen/program/largest_values.h"
 #include "codegen/way_out.h"
 #include "meshrt/log.h"
@@ -50,7 +50,7 @@ class Checker {
 
   void budget(const std::vector<Limit>& limits) {
     if (limits.empty()) return;
-    const Prediction step = predict(compiled_.sharded(), calls_of_reshards(compiled_.program));
+    const Prediction step = predict(compiled_.program);
     for (const Limit& limit : limits) compiled_.budget.push_back(measure(limit, step, peak_of(compiled_)));
     for (size_t i = 0; i < limits.size(); ++i)
       if (!compiled_.budget[i].holds) broken(i);

@@ -189,7 +189,7 @@ std::optional<Step> best_change(const CompileRequest& request, const SourceMap& 
   try_changes(request, sources, changes, most_trials, told, [&](const Change& change, Compiled&& compiled) {
     const std::optional<int64_t> left = excess(compiled);
     if (!left) return;
-    const std::pair<int64_t, double> reached{*left, step_cost(compiled.sharded(), compiled.program).seconds};
+    const std::pair<int64_t, double> reached{*left, step_cost(compiled.program).seconds};
     if (reached >= least) return;
     least = reached;
     best = Step{change, std::move(compiled), *left};

@@ -14,7 +14,7 @@
 #include "codegen/commands/emission.h"
 #include "codegen/commands/start.h"
 #include "codegen/emit/child_process.h"
-#include "codegen/program/combine.h"
+#include "codegen/program/exposed.h"
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
 
@@ -45,7 +45,7 @@ std::optional<OnMachine> planned_for(Session& session, const std::string& machin
   session.request.past_limits = true;
   std::optional<Compiled> compiled = session.quietly(session.request);
   if (!compiled) return std::nullopt;
-  Prediction step = predict(compiled->sharded(), calls_of_reshards(compiled->program));
+  Prediction step = predict(compiled->program);
   const StepTime time = step_time(compiled->program, step);
   CompileRequest alone = session.request;
   alone.one_rank = true;

@@ -106,7 +106,7 @@ class Otherwise {
     request.on_trial = request.past_limits = true;
     DiagnosticSink found = with_levels_of(session_.sink);
     const std::optional<Compiled> compiled = compile(request, sources, found);
-    return compiled ? std::optional(step_cost(compiled->sharded(), compiled->program)) : std::nullopt;
+    return compiled ? std::optional(step_cost(compiled->program)) : std::nullopt;
   }
 
  private:
@@ -155,7 +155,7 @@ struct Explained {
 
 Explained explained(const Session& session, const Compiled& compiled, const std::string& name) {
   const ShardedGraph& sharded = compiled.sharded();
-  Explained all{name, value_called(sharded.graph, name), false, {}, step_cost(sharded, compiled.program), {}};
+  Explained all{name, value_called(sharded.graph, name), false, {}, step_cost(compiled.program), {}};
   all.lying = copies_for_readers(sharded.graph, name, all.value);
   all.is_formula = !all.lying.empty();
   if (all.is_formula) return all;

@@ -195,7 +195,7 @@ nlohmann::ordered_json json_of(const Compiled& compiled, const Question& questio
   for (const MeshAxis& axis : mesh.axes) json["mesh"]["axes"][axis.name] = axis.size;
   json.update(found_json(found));
   json["text"] = answer;
-  const StepCost cost = step_cost(compiled.sharded(), compiled.program);
+  const StepCost cost = step_cost(compiled.program);
   json["predicted_seconds"] = cost.seconds;
   json["memory"] = cost.memory;
   return json;

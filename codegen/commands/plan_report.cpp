@@ -13,7 +13,6 @@
 #include "codegen/layout/cost.h"
 #include "codegen/layout/predict.h"
 #include "codegen/layout/rules.h"
-#include "codegen/program/combine.h"
 #include "codegen/program/exposed.h"
 #include "meshrt/log.h"
 
@@ -101,7 +100,7 @@ Json plan_json(const Compiled& compiled, const SourceMap& sources) {
   const ShardedGraph& sharded = compiled.sharded();
   const Graph& graph = sharded.graph;
   const MeshShape& mesh = sharded.layout.mesh;
-  const Prediction prediction = predict(sharded, calls_of_reshards(compiled.program));
+  const Prediction prediction = predict(compiled.program);
   Json plan{{"schema", 1},
             {"layout", sharded.layout.name},
             {"machine", sharded.machine.name},
@@ -168,7 +167,7 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
   const ShardedGraph& sharded = compiled.sharded();
   const Graph& graph = sharded.graph;
   const MeshShape& mesh = sharded.layout.mesh;
-  const Prediction p = predict(sharded, calls_of_reshards(compiled.program));
+  const Prediction p = predict(compiled.program);
   const StepTime time = step_time(compiled.program, p);
   const auto share = [&](double seconds) { return time.total() > 0 ? 100 * seconds / time.total() : 0; };
   const Json memory = memory_json(compiled.program);

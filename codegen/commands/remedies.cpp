@@ -6,7 +6,7 @@
 #include <set>
 
 #include "codegen/commands/plan_facts.h"
-#include "codegen/program/combine.h"
+#include "codegen/program/exposed.h"
 #include "codegen/way_out.h"
 
 namespace mesh {
@@ -97,8 +97,8 @@ std::vector<Remedy> remedies_of(const Session& session, const Compiled& compiled
     }
   }
   const auto keep = [&](const Change& change, const Compiled& other) {
-    const Prediction then = predict(other.sharded(), calls_of_reshards(other.program));
-    const StepCost cost = step_cost(other.sharded(), other.program);
+    const Prediction then = predict(other.program);
+    const StepCost cost = step_cost(other.program);
     for (size_t i = 0; i < remedies.size(); ++i) {
       if (!remedies[i].sought) continue;
       const Remedy now{true, change.shown, std::string(change.replaces ? session.sources.text(change.at) : ""),

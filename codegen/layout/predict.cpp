@@ -15,7 +15,7 @@ namespace {
 
 class Predictor {
  public:
-  Predictor(const ShardedGraph& sharded, const std::vector<CallOfReshard>& calls)
+  Predictor(const ShardedGraph& sharded, const std::vector<uint32_t>& calls)
       : sharded_(sharded),
         calls_(calls),
         graph_(sharded.graph),
@@ -83,14 +83,12 @@ class Predictor {
   void collective(const Node& node, uint32_t index, int64_t times) {
     const ReshardStep& step = sharded_.steps[index];
     if (step.axes.empty() || step.at.varying) return;  // nobody else takes part
-    const CallOfReshard made =
-        index < calls_.size() ? calls_[index] : CallOfReshard{index, step.calls, step.bytes, step.seconds};
-    times *= made.calls;
+    times *= step.calls;
+    const uint32_t first = calls_.empty() ? index : calls_[index];
     const int64_t group = group_size(sharded_.layout.mesh, step);
-    const double saved = made.first == index ? 0
-                                             : collective_seconds(sharded_.machine, sharded_.layout.mesh, step.axes,
-                                                                  step.kind, 0, group);
-    const double seconds = made.seconds - saved;
+    const double saved =
+        first == index ? 0 : collective_seconds(sharded_.machine, sharded_.layout.mesh, step.axes, step.kind, 0, group);
+    const double seconds = step.seconds - saved;
     const Declared::Kind moved = moved_kind(node);
     const auto [name, named] = moved_name(node);
     result_.collectives.push_back({step.kind,
@@ -98,7 +96,7 @@ class Predictor {
                                    group,
                                    name,
                                    named,
-                                   made.bytes,
+                                   step.bytes,
                                    times,
                                    times / step.turns * step.busy,
                                    seconds,
@@ -111,7 +109,7 @@ class Predictor {
                                    moved.kind,
                                    moved.paths,
                                    node.results[0],
-                                   made.first,
+                                   first,
                                    senders(node, step),
                                    bytes_of_stages(node.inputs[0], step)});
     result_.communication_seconds += seconds * static_cast<double>(times);
@@ -243,7 +241,7 @@ class Predictor {
   }
 
   const ShardedGraph& sharded_;
-  const std::vector<CallOfReshard>& calls_;
+  const std::vector<uint32_t>& calls_;
   const Graph& graph_;
   const Declared declared_;
   const Work work_;
@@ -294,7 +292,7 @@ int64_t bytes_sent(const Prediction& step) {
   return most;
 }
 
-Prediction predict(const ShardedGraph& sharded, const std::vector<CallOfReshard>& calls) {
+Prediction predict(const ShardedGraph& sharded, const std::vector<uint32_t>& calls) {
   return Predictor(sharded, calls).run();
 }
 

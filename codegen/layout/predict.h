@@ -45,14 +45,6 @@ struct PlannedMessage {
 /// Bytes of a step.
 inline int64_t volume(const PlannedCollective& one) { return one.bytes * one.sending; }
 
-/// How a program makes a reshard step.
-struct CallOfReshard {
-  uint32_t first;  // reshard step of the call that makes it; itself where it is alone
-  int64_t calls;   // as ReshardStep has them
-  int64_t bytes;
-  double seconds;
-};
-
 struct Prediction {
   double flops = 0;                            // of the whole model, one step
   double product_flops = 0;                    // of products, by the rank that has most of each
@@ -73,7 +65,8 @@ int64_t bytes_handed_on(const Prediction&);
 /// the stages of a pipeline that one counts which sends most of both.
 int64_t bytes_sent(const Prediction&);
 
-/// `calls`, if given, is by reshard step. Those that are made in one call cost their latency once.
-Prediction predict(const ShardedGraph&, const std::vector<CallOfReshard>& calls = {});
+/// `calls`, if given: by reshard step the first one of the call that makes it, itself where it is alone. Those that are
+/// made in one call cost their latency once.
+Prediction predict(const ShardedGraph&, const std::vector<uint32_t>& calls = {});
 
 }  // namespace mesh

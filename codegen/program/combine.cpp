@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -156,15 +157,13 @@ void combine_collectives(Program& program) {
   for_each_list(program, [&](Steps& steps) { combiner.run(steps); });
 }
 
-std::vector<CallOfReshard> calls_of_reshards(const Program& program) {
-  std::vector<CallOfReshard> calls;
-  for (const ReshardStep& step : program.sharded.steps)
-    calls.push_back({static_cast<uint32_t>(calls.size()), step.calls, step.bytes, step.seconds});
+std::vector<uint32_t> calls_of_reshards(const Program& program) {
+  std::vector<uint32_t> calls(program.sharded.steps.size());
+  std::iota(calls.begin(), calls.end(), 0);
   for (const Routine& routine : program.routines)
     for_each_step(routine.steps, [&](const Step& step) {
       if (const auto* combined = std::get_if<CombinedStep>(&step.what))
-        for (const CollectiveStep& one : combined->collectives)
-          calls[one.step].first = combined->collectives.front().step;
+        for (const CollectiveStep& one : combined->collectives) calls[one.step] = combined->collectives.front().step;
     });
   return calls;
 }

@@ -3,7 +3,6 @@
 #pragma once
 #include <vector>
 
-#include "codegen/layout/predict.h"
 #include "codegen/program/program.h"
 
 namespace mesh {
@@ -13,7 +12,7 @@ namespace mesh {
 /// numbers stay.
 void combine_collectives(Program&);
 
-/// By reshard step, how the program makes it.
-std::vector<CallOfReshard> calls_of_reshards(const Program&);
+/// By reshard step the first one of the call that makes it; itself where it is alone.
+std::vector<uint32_t> calls_of_reshards(const Program&);
 
 }  // namespace mesh

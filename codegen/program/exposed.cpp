@@ -127,8 +127,10 @@ StepTime step_time(const Program& program, const Prediction& prediction) {
   return time;
 }
 
-StepCost step_cost(const ShardedGraph& sharded, const Program& program) {
-  const Prediction step = predict(sharded, calls_of_reshards(program));
+Prediction predict(const Program& program) { return predict(program.sharded, calls_of_reshards(program)); }
+
+StepCost step_cost(const Program& program) {
+  const Prediction step = predict(program);
   return {step_time(program, step).total(), program.memory.peak(), bytes_sent(step)};
 }
 

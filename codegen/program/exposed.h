@@ -6,9 +6,12 @@
 
 namespace mesh {
 
+/// What a step of the program's first entry costs, by the calls that the program makes.
+Prediction predict(const Program&);
+
 /// Seconds of a step in which a rank only waits. Collectives are made one after the other, each from its start on,
-/// while the rank computes; what is not done at its wait is waited for. `prediction` is of the program's first entry,
-/// with the program's calls (combine.h). What lies in a pipeline is not counted.
+/// while the rank computes; what is not done at its wait is waited for. `prediction` is the
+/// program's. What lies in a pipeline is not counted.
 double exposed_seconds(const Program&, const Prediction& prediction);
 
 /// Where the seconds of a step go, of the rank that works longest.
@@ -27,7 +30,7 @@ struct StepCost {
   int64_t bytes;   // that the rank which sends most sends in a step
 };
 
-/// Of a training step and the program that it was lowered to.
-StepCost step_cost(const ShardedGraph&, const Program&);
+/// Of a program whose first entry is a training step.
+StepCost step_cost(const Program&);
 
 }  // namespace mesh

@@ -59,7 +59,11 @@ std::optional<size_t> last_user(const Steps& steps, size_t end, const UsedMemory
 class LastTurns {
  public:
   LastTurns(Program& program, Steps& steps, bool shared)
-      : program_(program), steps_(steps), places_(program, steps), shared_(shared) {}
+      : program_(program),
+        steps_(steps),
+        places_(program, steps),
+        is_followed_(!followers_of(program, steps).empty()),
+        shared_(shared) {}
 
   bool run() {
     const auto may_divide = [&](size_t call) {
@@ -74,13 +78,6 @@ class LastTurns {
   }
 
  private:
-  /// Whether another routine begins with the forward steps of this list: what these start ends with them.
-  bool is_followed() const {
-    return std::ranges::any_of(program_.routines, [&](const Routine& other) {
-      return other.after_forward_of && &program_.routines[*other.after_forward_of].steps == &steps_;
-    });
-  }
-
   bool start_earlier(size_t call) {
     std::map<Place, Complete> places;
     std::vector<size_t> left;
@@ -104,7 +101,7 @@ class LastTurns {
       if (place < call && place >= at.value_or(0) && moved.in_common(steps_[place])) at = place;
     const auto* loop = at ? std::get_if<ForStep>(&steps_[*at].what) : nullptr;
     if (!loop || !is_plain(*loop) || loop->reverse) return {};
-    return part_of(steps_[*at]) == Part::forward && is_followed() ? std::nullopt : at;
+    return part_of(steps_[*at]) == Part::forward && is_followed_ ? std::nullopt : at;
   }
 
   /// Where the last step that adds to what a call moves is a nest, that is made as soon as what it adds is there: the
@@ -225,6 +222,7 @@ class LastTurns {
   Program& program_;
   Steps& steps_;
   const ListPlaces places_;
+  const bool is_followed_;  // what the forward steps start ends with them
   const bool shared_;
 };
 

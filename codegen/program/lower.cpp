@@ -161,8 +161,8 @@ Program overlapped(Program program, const LowerOptions& options) {
 bool pays(const Program& within, const Program& between, const LowerOptions& options) {
   const bool takes_memory = between.memory.peak() > within.memory.peak();
   if (takes_memory && options.memory && between.memory.peak() > *options.memory) return false;
-  const double seconds = step_cost(within.sharded, within).seconds;
-  return seconds - step_cost(between.sharded, between).seconds > (takes_memory ? 0.01 * seconds : 0);
+  const double seconds = step_cost(within).seconds;
+  return seconds - step_cost(between).seconds > (takes_memory ? 0.01 * seconds : 0);
 }
 
 /// Where calls between hosts pay under way from turn to turn of loops, they are. If `in_last_turn`, what turns add up

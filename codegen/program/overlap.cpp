@@ -53,15 +53,6 @@ size_t timely_start(const Program& program, const Steps& steps, size_t call, con
   return at;
 }
 
-/// The routines that begin with the forward steps of the one whose list this is.
-std::vector<Steps*> followers_of(Program& program, const Steps& steps) {
-  std::vector<Steps*> found;
-  for (Routine& routine : program.routines)
-    if (routine.after_forward_of && &program.routines[*routine.after_forward_of].steps == &steps)
-      found.push_back(&routine.steps);
-  return found;
-}
-
 /// Whether all of them need all that a call moves. Else it ends with the forward part: they would wait for it in vain,
 /// and its memory would be theirs as well.
 bool all_need(const Program& program, const std::vector<Steps*>& followers, const Step& call) {
@@ -162,6 +153,14 @@ size_t first_need(const Program& program, std::span<const Step> steps, size_t fr
   size_t at = from + 1;
   while (at < steps.size() && !ends_call(steps[at])) ++at;
   return at;
+}
+
+std::vector<Steps*> followers_of(Program& program, const Steps& steps) {
+  std::vector<Steps*> found;
+  for (Routine& routine : program.routines)
+    if (routine.after_forward_of && &program.routines[*routine.after_forward_of].steps == &steps)
+      found.push_back(&routine.steps);
+  return found;
 }
 
 Step wait_for(const Step& call, std::span<const Step> steps, size_t need) {

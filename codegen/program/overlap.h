@@ -53,6 +53,9 @@ bool start_in_last_turn(Program&, bool shared);
 /// steps do not hide are started as much earlier as hides it, if `early`, which takes memory.
 void overlap_collectives(Program&, bool early);
 
+/// The steps of the routines that begin with the forward steps of the one whose list this is.
+std::vector<Steps*> followers_of(Program&, const Steps&);
+
 /// Where a call that step `from` of a list starts must have ended: before a step that touches its buffers, before the
 /// end of the forward part, which another entry may execute by itself, and of the list.
 size_t first_need(const Program&, std::span<const Step>, size_t from, const Step& call);

@@ -184,7 +184,7 @@ std::optional<Outcome> Trials::compiled(const FoundRules& rules) {
   std::optional<Compiled> made =
       step_program(facts(step, found->mesh), *found, request_.memory, request_.sources, sink);
   if (!made) return {};
-  return Outcome{step_cost(made->sharded(), made->program), std::move(made->entries.front().sharded.placements)};
+  return Outcome{step_cost(made->program), std::move(made->entries.front().sharded.placements)};
 }
 
 const Outcome* Trials::outcome(const FoundRules& rules) {

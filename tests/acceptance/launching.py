@@ -10,7 +10,7 @@ from common import Report, json_lines, scratch
 from common import run as execute
 from hosts import MESHRUN, SEED, TOKEN, build, curve
 from network import Network, permitted
-from processes import alive, children, rank_of, status, wait_until
+from processes import alive, children, rank_of, started, status, wait_until
 
 STEPS = 6
 
@@ -23,11 +23,6 @@ def ranks_of(job):
             if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "gpt":
                 found[rank_of(pid)] = pid
     return found
-
-
-def stopped(job):
-    job.send_signal(signal.SIGINT)
-    return job.wait(timeout=30)
 
 
 def keeps_what_ranks_print(report, folder):
@@ -45,14 +40,15 @@ def binds(report, folder):
     """--bind-to: the processors that ranks may use, as the kernel has them."""
     own = sorted(os.sched_getaffinity(0))
     for choice, expected in (("core", [{cpu} for cpu in own[:2]]), ("none", [set(own)] * 2)):
-        job = subprocess.Popen([MESHRUN, "-n", "2", "--bind-to", choice, f"{folder}/two/gpt", f"{folder}/run.yaml", "train.steps=1000000", "log.every=1000000"],
-                               stdout=subprocess.DEVNULL)
-        try:
-            wait_until(lambda: len(ranks_of(job)) == 2 and all(os.sched_getaffinity(pid) == cpus for (_, pid), cpus in zip(sorted(ranks_of(job).items()), expected)))
-            report.true(f"--bind-to {choice}: rank by rank", True, [status(pid)["Cpus_allowed_list"] for _, pid in sorted(ranks_of(job).items())])
-        except RuntimeError:
-            report.true(f"--bind-to {choice}: rank by rank", len(own) < 2, [status(pid).get("Cpus_allowed_list") for _, pid in sorted(ranks_of(job).items())])
-        report.true(f"--bind-to {choice}: interrupted", stopped(job) == 130)
+        with started(MESHRUN, "-n", 2, "--bind-to", choice, f"{folder}/two/gpt", f"{folder}/run.yaml", "train.steps=1000000", "log.every=1000000") as job:
+            try:
+                wait_until(lambda: len(ranks_of(job)) == 2 and all(os.sched_getaffinity(pid) == cpus for (_, pid), cpus in zip(sorted(ranks_of(job).items()), expected)))
+                report.true(f"--bind-to {choice}: rank by rank", True, [status(pid)["Cpus_allowed_list"] for _, pid in sorted(ranks_of(job).items())])
+            except RuntimeError:
+                report.true(f"--bind-to {choice}: rank by rank", len(own) < 2, [status(pid).get("Cpus_allowed_list") for _, pid in sorted(ranks_of(job).items())])
+            job.send_signal(signal.SIGINT)
+            said = job.communicate(timeout=30)[1]
+            report.true(f"--bind-to {choice}: interrupted", job.returncode == 130 and "SIGINT has ended the run at once" in said, said)
 
 
 def helps(report):
@@ -96,20 +92,20 @@ def restarts(report, folder):
     log, ckpt = f"{folder}/again.jsonl", f"{folder}/again"
     command = [MESHRUN, "-n", "2", "--max-restarts", "2", f"{folder}/two/gpt", f"{folder}/run.yaml", f"train.steps={steps}", f"log.jsonl={log}", "log.every=1",
                f"checkpoint.dir={ckpt}", "checkpoint.every=4", "checkpoint.resume=never"]  # restarted, it goes on all the same
-    # Slowly enough to be met: every step waits for its checkpoint.
-    job = subprocess.Popen([*command, "checkpoint.async=false"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     victims = []
 
     def newcomers():
         return {rank: pid for rank, pid in ranks_of(job).items() if pid not in victims}
 
-    for attempt in range(2):
-        wait_until(lambda: os.path.exists(f"{ckpt}/latest") and len(newcomers()) == 2)
-        now = newcomers()
-        victims += now.values()
-        os.kill(now[attempt], signal.SIGKILL)
-        wait_until(lambda: not any(map(alive, victims)))
-    _, said = job.communicate(timeout=120)
+    # Slowly enough to be met: every step waits for its checkpoint.
+    with started(*command, "checkpoint.async=false") as job:
+        for attempt in range(2):
+            wait_until(lambda: os.path.exists(f"{ckpt}/latest") and len(newcomers()) == 2)
+            now = newcomers()
+            victims += now.values()
+            os.kill(now[attempt], signal.SIGKILL)
+            wait_until(lambda: not any(map(alive, victims)))
+        _, said = job.communicate(timeout=120)
     by_step = {line["step"]: line["loss"] for line in json_lines(log) if "loss" in line}
     report.true("--max-restarts 2: ends well after two kills", job.returncode == 0 and said.count("killed by signal 9") == 2, said.strip()[-300:])
     report.true("--max-restarts 2: the curve of a job that nobody disturbed", [by_step[step] for step in sorted(by_step)] == whole, f"{len(by_step)} steps")
@@ -131,12 +127,12 @@ def trains_without_streams(report, folder):
 
 def heeds_timeout(report, folder):
     """`train.timeout` under a launcher that knows nothing of it: a rank that is stopped, and no heartbeats that would tell."""
-    job = subprocess.Popen([MESHRUN, "-n", "2", f"{folder}/two/gpt", f"{folder}/run.yaml", "train.steps=1000000", "log.every=1000000", "train.timeout=2"],
-                           env={**os.environ, "MESHRT_HEARTBEAT": "0"}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    wait_until(lambda: len(ranks_of(job)) == 2)
-    time.sleep(1)
-    os.kill(ranks_of(job)[1], signal.SIGSTOP)
-    _, said = job.communicate(timeout=60)
+    with started(MESHRUN, "-n", 2, f"{folder}/two/gpt", f"{folder}/run.yaml", "train.steps=1000000", "log.every=1000000", "train.timeout=2",
+                 env={**os.environ, "MESHRT_HEARTBEAT": "0"}) as job:
+        wait_until(lambda: len(ranks_of(job)) == 2)
+        time.sleep(1)
+        os.kill(ranks_of(job)[1], signal.SIGSTOP)
+        _, said = job.communicate(timeout=60)
     report.true("train.timeout under meshrun", job.returncode == 3 and "rank 0 waited 2 s for rank 1" in said, said.strip()[-300:])
 
 
@@ -144,31 +140,28 @@ def outlives_its_reader(report, folder):
     """`... | head -1`: who reads the output ends before the run does."""
     for launcher in ([MESHRUN, "-n", "2"], [MESHRUN, "-n", "2", "--tag-output"]):
         ckpt = f"{folder}/unread{len(launcher)}"
-        job = subprocess.Popen([*launcher, f"{folder}/two/gpt", f"{folder}/run.yaml", "train.steps=40", "log.every=1", f"checkpoint.dir={ckpt}"], stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True)
-        job.stdout.readline()
-        job.stdout.close()
-        said = job.stderr.read()
-        job.stderr.close()
-        report.true(f"{' '.join(launcher[3:])} output that nobody reads any more", job.wait(timeout=60) == 0 and os.path.exists(f"{ckpt}/step-40"), said[-300:])
+        with started(*launcher, f"{folder}/two/gpt", f"{folder}/run.yaml", "train.steps=40", "log.every=1", f"checkpoint.dir={ckpt}", stdout=subprocess.PIPE) as job:
+            job.stdout.readline()
+            job.stdout.close()
+            said = job.stderr.read()
+            report.true(f"{' '.join(launcher[3:])} output that nobody reads any more", job.wait(timeout=60) == 0 and os.path.exists(f"{ckpt}/step-40"), said[-300:])
 
 
 def prints_for_people(report, folder):
     """Lines that replace each other on a terminal; whole ones on that which Open MPI gives a rank, whatever stands behind it."""
     for name, env in (("a terminal", {}), ("a terminal of Open MPI's", {"OMPI_COMM_WORLD_RANK": "0"})):
         terminal, theirs = os.openpty()
-        job = subprocess.Popen([f"{folder}/two/gpt", "-n", "2", f"{folder}/run.yaml", "train.steps=3", "log.every=1"], stdout=theirs, stderr=subprocess.DEVNULL,
-                               env={**os.environ, "TERM": "xterm", **env})
-        os.close(theirs)
         text = b""
-        try:
-            while piece := os.read(terminal, 65536):
-                text += piece
-        except OSError:  # nobody has the other end any more
-            pass
+        with started(f"{folder}/two/gpt", "-n", 2, f"{folder}/run.yaml", "train.steps=3", "log.every=1", stdout=theirs, stderr=subprocess.DEVNULL,
+                     env={**os.environ, "TERM": "xterm", **env}) as job:
+            os.close(theirs)
+            with contextlib.suppress(OSError):  # nobody has the other end any more
+                while piece := os.read(terminal, 65536):
+                    text += piece
+            code = job.wait(timeout=60)
         os.close(terminal)
         lines = text.decode().replace("\r\n", "\n")
-        report.true(f"progress on {name}", job.wait(timeout=60) == 0 and ("\r" in lines or "\x1b" in lines) == (not env), lines[-300:])
+        report.true(f"progress on {name}", code == 0 and ("\r" in lines or "\x1b" in lines) == (not env), lines[-300:])
         if env:
             report.true("its lines", all(re.search(rf"^step {step}/3 ", lines, re.M) for step in (1, 2, 3)), lines[-300:])
 
@@ -176,15 +169,16 @@ def prints_for_people(report, folder):
 def ends_with_agent(report, folder):
     """As torchrun starts ranks: when the process that serves them is killed, they end, and say why."""
     run = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29533", "TORCHELASTIC_RUN_ID": f"agent{os.getpid()}"}
-    ranks = [subprocess.Popen([f"{folder}/two/gpt", f"{folder}/run.yaml", "train.steps=1000000", "log.every=1000000"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                              text=True, env={**os.environ, **run, "RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(2)]
-    # Beside rank 0 runs first the coordinator; the agent is beside the rank that was there first.
-    wait_until(lambda: len(children(ranks[0].pid)) + len(children(ranks[1].pid)) == 2)
-    time.sleep(2)
-    agent = (children(ranks[1].pid) or sorted(children(ranks[0].pid))[1:])[0]
-    os.kill(agent, signal.SIGKILL)
-    start = time.monotonic()
-    said = [rank.communicate(timeout=60)[1] for rank in ranks]
+    with contextlib.ExitStack() as running:
+        ranks = [running.enter_context(started(f"{folder}/two/gpt", f"{folder}/run.yaml", "train.steps=1000000", "log.every=1000000",
+                                               env={**os.environ, **run, "RANK": str(rank), "LOCAL_RANK": str(rank)})) for rank in range(2)]
+        # Beside rank 0 runs first the coordinator; the agent is beside the rank that was there first.
+        wait_until(lambda: len(children(ranks[0].pid)) + len(children(ranks[1].pid)) == 2)
+        time.sleep(2)
+        agent = (children(ranks[1].pid) or sorted(children(ranks[0].pid))[1:])[0]
+        os.kill(agent, signal.SIGKILL)
+        start = time.monotonic()
+        said = [rank.communicate(timeout=60)[1] for rank in ranks]
     report.check("ranks whose agent is killed: seconds until they have ended", float(f"{time.monotonic() - start:.2f}"), 2.0)
     report.true("ranks whose agent is killed: their codes and words", all(rank.returncode == 3 for rank in ranks) and "the launcher of this job has ended" in "".join(said), said)
 
@@ -207,7 +201,7 @@ def says_where(report, folder):
 
 
 def over_hosts(report, folder, here):
-    with Network(folder, 4) as net:
+    with Network(folder, 4) as net, contextlib.ExitStack() as running:
         with open(f"{folder}/hosts", "w") as file:
             file.write("# five are listed, four are used\n" + "".join(f"{host} slots=3\n" for host in [*net.hosts, "10.213.0.9"]))
         listed = net.head(MESHRUN, "--hostfile", f"{folder}/hosts", "--ssh", net.shell, "--nnodes", 4, "--nproc-per-node", 2, "--address", "10.213.0.254",
@@ -226,8 +220,7 @@ def over_hosts(report, folder, here):
 
         def node(number, token, *program):
             command = [MESHRUN, "--nnodes", "4", "--node-rank", str(number), "--nproc-per-node", "2", "--coordinator", "10.213.0.1:7777", "--connect-timeout", "20", *program]
-            return subprocess.Popen(["ip", "netns", "exec", net.name(number + 1), *command], env={**os.environ, "MESHRT_TOKEN": token}, stdout=subprocess.DEVNULL,
-                                    stderr=subprocess.PIPE, text=True)
+            return running.enter_context(started("ip", "netns", "exec", net.name(number + 1), *command, env={**os.environ, "MESHRT_TOKEN": token}))
 
         short = node(1, "swordfish").communicate(timeout=60)[1]
         report.true("--node-rank: a short token is refused", "MESHRT_TOKEN has 9 characters" in short and "openssl rand -hex 16" in short, short.strip()[-300:])

@@ -1,11 +1,26 @@
 """Processes of a job under test, by the kernel's own lists, and what they may leave behind."""
+import contextlib
 import ctypes
 import os
+import subprocess
 import time
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 NEW_MOUNTS, NEW_IPC = 0x00020000, 0x08000000  # of unshare
 PRIVATE, RECURSIVE = 1 << 18, 1 << 14  # of mount
+
+
+@contextlib.contextmanager
+def started(*command, **options):
+    """A process, with its output and errors as text. When this is left it has ended, whatever has failed meanwhile."""
+    job = subprocess.Popen([str(c) for c in command], **{"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, **options})
+    try:
+        yield job
+    finally:
+        job.kill()  # the ranks of a launcher go with it
+        job.wait()
+        for stream in filter(None, (job.stdout, job.stderr)):
+            stream.close()
 
 
 def children(pid):

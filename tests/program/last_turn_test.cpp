@@ -6,7 +6,6 @@
 #include <set>
 #include <string>
 
-#include "codegen/program/combine.h"
 #include "codegen/program/exposed.h"
 #include "codegen/program/overlap.h"
 #include "codegen/program/walk.h"
@@ -148,7 +147,7 @@ layout pieces on hosts { batch -> data { accumulate: 2 }; grads { out -> data } 
   const auto& loop = std::get<ForStep>(train(program)[micro_batches(train(program))].what);
   EXPECT_TRUE(hands_over(loop));
   // Nothing is there to hide what this wire takes: of each call it is known when it ends.
-  const Prediction prediction = predict(compiled.sharded(), calls_of_reshards(program));
+  const Prediction prediction = predict(program);
   EXPECT_GT(exposed_seconds(program, prediction), 0.9 * prediction.communication_seconds);
   const Started start = started(program, false);
   for (CollectiveStep& one : movements((*start.list)[start.at])) one.last_turn = {};
@@ -166,7 +165,7 @@ TEST(LastTurn, starts_nothing_early_where_that_takes_longer) {
 /// Each layer sends a part for itself: what is planned are these calls, and what they send.
 TEST(LastTurn, is_planned_as_it_is_made) {
   const Compiled compiled = tests::compiled(by_micro_batches("rows"));
-  const Prediction prediction = predict(compiled.sharded(), calls_of_reshards(compiled.program));
+  const Prediction prediction = predict(compiled.program);
   const auto of = [&](const std::string& tensor) {
     const auto found = std::ranges::find_if(prediction.collectives, [&](const PlannedCollective& one) {
       return one.tensor == tensor && one.kind == CollectiveKind::all_reduce;
@@ -182,7 +181,7 @@ TEST(LastTurn, is_planned_as_it_is_made) {
   CompileRequest plain = by_micro_batches("rows");
   plain.plain = true;
   const Compiled at_once = tests::compiled(plain);
-  const Prediction then = predict(at_once.sharded(), calls_of_reshards(at_once.program));
+  const Prediction then = predict(at_once.program);
   EXPECT_EQ(bytes_sent(prediction), bytes_sent(then));
   EXPECT_LT(exposed_seconds(compiled.program, prediction), exposed_seconds(at_once.program, then));
 }

@@ -13,7 +13,6 @@
 #include "codegen/compile.h"
 #include "codegen/layout/mesh.h"
 #include "codegen/program/accesses.h"
-#include "codegen/program/combine.h"
 #include "codegen/program/exposed.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/verify_program.h"
@@ -67,9 +66,7 @@ Program apart(std::optional<int64_t> memory = {}, const std::string& layout = "z
   return std::move(made->program);
 }
 
-double exposed_seconds(const Program& program) {
-  return mesh::exposed_seconds(program, predict(program.sharded, calls_of_reshards(program)));
-}
+double exposed_seconds(const Program& program) { return mesh::exposed_seconds(program, predict(program)); }
 
 /// A loop of the training step whose turns start and wait for each other's, in the list around it.
 struct Turns {
@@ -295,7 +292,7 @@ layout held on hosts { batch -> data; params { hid -> data } }
     handing += loop && hands_over(*loop);
   });
   EXPECT_EQ(handing, 4);  // of both loops, forwards and backwards
-  const Prediction step = predict(compiled.sharded(), calls_of_reshards(compiled.program));
+  const Prediction step = predict(compiled.program);
   EXPECT_GE(mesh::exposed_seconds(compiled.program, step), step.communication_seconds - step.compute_seconds);
 }
 
@@ -403,7 +400,7 @@ TEST(Overlap, the_verifier_finds_a_turn_that_uses_a_place_too_early) {
 
 TEST(Exposed, is_less_where_turns_hide_the_sums_of_those_before) {
   Program program = between_hosts();
-  const Prediction step = predict(program.sharded, calls_of_reshards(program));
+  const Prediction step = predict(program);
   const double hidden = exposed_seconds(program, step);
   const Behind found = behind_a_loop(program);
   for (CollectiveStep& one : movements(found.body(found.starts)[found.call()])) one.phase = Phase::whole;
@@ -460,7 +457,7 @@ TEST(Exposed, is_what_steps_until_the_wait_do_not_hide) {
 
 TEST(Exposed, is_all_of_a_program_that_waits_at_once_and_less_where_it_does_not) {
   Program program = overlapping();
-  const Prediction step = predict(program.sharded, calls_of_reshards(program));
+  const Prediction step = predict(program);
   const double overlapped = exposed_seconds(program, step);
   EXPECT_LT(overlapped, 0.95 * step.communication_seconds);
   EXPECT_GT(overlapped, 0);

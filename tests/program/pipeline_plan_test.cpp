@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "codegen/layout/predict.h"
-#include "codegen/program/combine.h"
 #include "codegen/program/exposed.h"
 #include "codegen/program/walk.h"
 #include "codegen/schedule/named_schedules.h"
@@ -23,7 +22,7 @@ Compiled planned(const std::string& layout) {
 TEST(PipelinePlan, a_step_is_the_pipeline_and_what_is_beside_it) {
   for (const char* layout : {"even", "turns", "fill", "both"}) {
     const Compiled result = planned(layout);
-    const Prediction prediction = predict(result.sharded(), calls_of_reshards(result.program));
+    const Prediction prediction = predict(result.program);
     const PlannedPipeline pipeline = planned_pipeline(result.sharded()).value();
     const double beside = pipeline.costs.outside_compute + exposed_seconds(result.program, prediction);
     EXPECT_NEAR(step_time(result.program, prediction).total(), beside + pipeline.run.makespan, 1e-12) << layout;

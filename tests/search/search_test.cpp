@@ -10,7 +10,6 @@
 
 #include "codegen/compile.h"
 #include "codegen/layout/predict.h"
-#include "codegen/program/combine.h"
 #include "codegen/program/exposed.h"
 
 namespace mesh {
@@ -32,9 +31,7 @@ std::optional<Compiled> compiled(const std::string& text) {
   return compile(request, sources, sink);
 }
 
-double seconds_of(const Compiled& made) {
-  return step_time(made.program, predict(made.sharded(), calls_of_reshards(made.program))).total();
-}
+double seconds_of(const Compiled& made) { return step_time(made.program, predict(made.program)).total(); }
 
 /// Products in a row, perhaps with a loop, a bias and a sum with what came before.
 Model random_model(std::mt19937& random) {

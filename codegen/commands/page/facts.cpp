@@ -4,7 +4,7 @@
 
 #include "codegen/commands/page/html.h"
 #include "codegen/layout/cost.h"
-#include "codegen/program/combine.h"
+#include "codegen/program/exposed.h"
 #include "meshrt/log.h"
 
 namespace mesh::page {
@@ -30,7 +30,7 @@ Facts::Facts(const Session& of, const Compiled& what)
       sharded(what.sharded()),
       graph(sharded.graph),
       mesh(sharded.layout.mesh),
-      step(predict(sharded, calls_of_reshards(what.program))),
+      step(predict(what.program)),
       time(step_time(what.program, step)),
       tensors(planned_tensors(graph)),
       remedies(remedies_of(of, what, step)),

@@ -38,7 +38,8 @@ void touch(std::byte* data, size_t bytes);
 /// The same of the huge pages in which the ranges lie.
 void touch_ranges(std::byte* data, std::span<const MemoryRange>);
 
-/// Asks for huge pages under touched memory. Without them everything works, slower.
+/// Asks for huge pages under touched memory, where there is so much of it that they help. Without them everything
+/// works, slower. Who maps it later, or has not touched it yet, gets the huge pages too.
 void make_huge(std::byte* data, std::span<const MemoryRange>);
 
 /// Throws Failure (Cause::memory) with both numbers when memory_limit.h tells fewer bytes.

@@ -101,9 +101,7 @@ std::byte* SharedTransport::allocate_arena(size_t bytes, const UsedMemory& used)
     return arena_;
   }
   make_huge(arena_, used(rank_).arena);
-  job_barrier();
-  for (const int other : memory_->members())  // the others' huge pages into this process's page table
-    make_huge(arenas + stride_ * static_cast<size_t>(memory_->place(other)), used(other).arena);
+  job_barrier();  // before another rank maps small pages of it
   return arena_;
 }
 
