@@ -205,6 +205,32 @@ TEST(Launch, ReturnsTheGreatestCode) {
   EXPECT_EQ(outcome.errors, "");
 }
 
+// Of each rank, in its own arena and in those of all.
+std::vector<std::pair<int64_t, int64_t>> huge_bytes(int64_t arena) {
+  const Outcome outcome = run_job({"-n", "2"}, {"pages", std::to_string(arena)}, 10);
+  EXPECT_EQ(outcome.code, 0) << outcome.errors;
+  std::vector<std::pair<int64_t, int64_t>> found;
+  std::istringstream lines(outcome.output);
+  for (int64_t own = 0, all = 0; lines >> own >> all;) found.emplace_back(own, all);
+  return found;
+}
+
+TEST(Launch, HugePagesOfOneRankAreThoseOfAll) {
+  const auto found = huge_bytes(16 << 20);
+  ASSERT_EQ(found.size(), 2);
+  const int64_t both = found[0].first + found[1].first;
+  if (both == 0) GTEST_SKIP() << "this system gives shared memory no huge pages";
+  for (const auto& [own, all] : found) EXPECT_EQ(all, both);
+}
+
+TEST(Launch, AsksForNoHugePagesOfALittleMemory) {
+  std::ifstream setting("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+  std::string choices;
+  if (std::getline(setting, choices); choices.find("[never]") == std::string::npos)
+    GTEST_SKIP() << "this system gives shared memory huge pages that nobody has asked for";
+  EXPECT_EQ(huge_bytes(1 << 20), (std::vector<std::pair<int64_t, int64_t>>{{0, 0}, {0, 0}}));
+}
+
 TEST(Launch, RefusesWrongUse) {
   EXPECT_EQ(run_job({"-n", "0"}, {"return"}, 10).code, 2);
   EXPECT_EQ(run_job({"--transport", "pigeon"}, {"return"}, 10).code, 2);

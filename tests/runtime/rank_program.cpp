@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -23,6 +24,7 @@
 #include "one_pass.h"
 #include "plans.h"
 #include "transport/progress_thread.h"
+#include "transport/transport.h"
 
 namespace {
 
@@ -112,6 +114,32 @@ int send(Rank& rank, const std::string& kind, int64_t bytes, int times) {
   return 0;
 }
 
+// What this process has mapped of the arenas of all ranks in huge pages.
+int64_t huge_bytes_of_arenas() {
+  std::ifstream areas("/proc/self/smaps");
+  int64_t kibibytes = 0;
+  bool of_arenas = false;
+  for (std::string line; std::getline(areas, line);) {
+    const bool begins = line.find(':') > line.find('-');  // "7f12-7f13 rw-s 00000000 00:01 1234 /memfd:meshrt-arena"
+    if (begins) of_arenas = line.find("memfd:meshrt-arena") != std::string::npos;
+    else if (of_arenas && line.starts_with("ShmemPmdMapped:")) kibibytes += std::stoll(line.substr(line.find(':') + 1));
+  }
+  return kibibytes << 10;
+}
+
+// Tells the bytes of huge pages in its own arena, and in all of them once it has read them.
+int pages(Rank& rank, size_t bytes) {
+  rank.allocate(bytes, 1 << 20);
+  const int64_t own = huge_bytes_of_arenas();
+  const auto& group = rank.group(std::vector<meshrt::Axis>{{rank.ranks(), 1}});
+  for (int member = 0; member < group.size(); ++member) {
+    const volatile std::byte* const arena = rank.transport().arena_of(group, member);
+    for (size_t at = 0; at < bytes; at += 4096) (void)arena[at];
+  }
+  fmt::print("{} {}\n", own, huge_bytes_of_arenas());
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -154,6 +182,7 @@ int main(int argc, char** argv) {
       return ring(rank, arguments.at(1), std::stoi(arguments.at(2)), std::stoi(arguments.at(3)));
     if (arguments.at(0) == "sum" || arguments.at(0) == "scatter" || arguments.at(0) == "gather")
       return send(rank, arguments.at(0), std::stoll(arguments.at(1)), std::stoi(arguments.at(2)));
+    if (arguments.at(0) == "pages") return pages(rank, std::stoull(arguments.at(1)));
     if (arguments.at(0) == "return") return rank.rank() == 1 ? 5 : 0;
     throw meshrt::Failure(meshrt::Cause::usage, "unknown task " + arguments.at(0));
   });
