@@ -46,7 +46,7 @@ class GraphFacts {
     std::vector<std::shared_ptr<const PricedStrategies>> strategies;
     size_t next = 0;  // which gives way where there are too many
   };
-  static constexpr size_t most_met = 32;  // of one node
+  static constexpr size_t most_met = 128;  // of one node
 
   std::vector<std::vector<Factor>> factors_;  // by node
   std::vector<bool> beside_;                  // by node
