@@ -15,7 +15,7 @@ from common import TOP, Report, json_lines, meshc, scratch, sets
 from common import run as execute
 from hosts import MESHRUN
 from network import permitted
-from processes import children, wait_until
+from processes import children, started, wait_until
 
 SEED = 20261120
 GPT = dict(batch=12, seq=16, embed=48, heads=6, head_dim=8, layer=2, vocab=64)
@@ -205,32 +205,31 @@ def check_two_at_once(report, bench):
     """A second run in the folders of one that trains is refused at once, and ends by a signal while it still waits for them; the first does not notice."""
     folder, kept = f"{bench.folder}/shared", f"{bench.folder}/kept"
     endless = ["train.steps=1000000", "log.every=1000000"]
-    first = subprocess.Popen(bench.command("two", *endless, f"checkpoint.dir={folder}", "checkpoint.every=5", "checkpoint.keep=2", "--run-dir", kept), stdout=subprocess.DEVNULL,
-                             stderr=subprocess.PIPE, text=True)
-    while not newest(folder) and first.poll() is None:
-        time.sleep(0.005)
-    for what, shared, options in (("checkpoint.dir", folder, [f"checkpoint.dir={folder}", "--run-dir", "none"]), ("--run-dir", kept, ["--run-dir", kept])):
-        command, began = bench.command("two", *endless, *options), time.monotonic()
-        second = execute(*command, code=3).stderr
-        report.true(f"two runs at once in one {what}", "another run" in second and f"writes into `{shared}`" in second, second.strip())
-        report.check("seconds until that is told", round(time.monotonic() - began, 1), 5)
-        for number, to in ((signal.SIGINT, "the launcher"), (signal.SIGTERM, "the launcher"), (signal.SIGINT, "the rank that waits"), (signal.SIGTERM, "the rank that waits"),
-                           (signal.SIGTERM, "another rank")):
-            second = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-            wait_until(lambda: second.poll() is not None or (len(children(second.pid)) == 2 and any(has_open(pid, shared) for pid in children(second.pid))))
-            ranks = children(second.pid)
-            waits = next((pid for pid in ranks if has_open(pid, shared)), None)
-            pid = {"the launcher": second.pid, "the rank that waits": waits, "another rank": next((pid for pid in ranks if pid != waits), None)}[to]
-            os.kill(pid, number)
-            began = time.monotonic()
-            _, errors = second.communicate(timeout=20)
-            seconds = time.monotonic() - began
-            whose = "" if to == "the launcher" else f" to rank {int(to == 'another rank')} (pid {pid})"
-            good = second.returncode == 130 and errors == f"{number.name}{whose} has ended the run at once\n" and seconds <= 2
-            report.true(f"{number.name} to {to} while a run waits for another's {what}: exit code {second.returncode}, {seconds:.2f} s (bound 2)", good, "" if good else errors)
-    first.send_signal(signal.SIGTERM)
-    _, errors = first.communicate(timeout=60)
-    report.true("the first ends well", first.returncode == 75 and not errors, f"{first.returncode} {errors}")
+    with started(*bench.command("two", *endless, f"checkpoint.dir={folder}", "checkpoint.every=5", "checkpoint.keep=2", "--run-dir", kept)) as first:
+        while not newest(folder) and first.poll() is None:
+            time.sleep(0.005)
+        for what, shared, options in (("checkpoint.dir", folder, [f"checkpoint.dir={folder}", "--run-dir", "none"]), ("--run-dir", kept, ["--run-dir", kept])):
+            command, began = bench.command("two", *endless, *options), time.monotonic()
+            second = execute(*command, code=3).stderr
+            report.true(f"two runs at once in one {what}", "another run" in second and f"writes into `{shared}`" in second, second.strip())
+            report.check("seconds until that is told", round(time.monotonic() - began, 1), 5)
+            for number, to in ((signal.SIGINT, "the launcher"), (signal.SIGTERM, "the launcher"), (signal.SIGINT, "the rank that waits"), (signal.SIGTERM, "the rank that waits"),
+                               (signal.SIGTERM, "another rank")):
+                with started(*command) as second:
+                    wait_until(lambda: second.poll() is not None or (len(children(second.pid)) == 2 and any(has_open(pid, shared) for pid in children(second.pid))))
+                    ranks = children(second.pid)
+                    waits = next((pid for pid in ranks if has_open(pid, shared)), None)
+                    pid = {"the launcher": second.pid, "the rank that waits": waits, "another rank": next((pid for pid in ranks if pid != waits), None)}[to]
+                    os.kill(pid, number)
+                    began = time.monotonic()
+                    _, errors = second.communicate(timeout=20)
+                seconds = time.monotonic() - began
+                whose = "" if to == "the launcher" else f" to rank {int(to == 'another rank')} (pid {pid})"
+                good = second.returncode == 130 and errors == f"{number.name}{whose} has ended the run at once\n" and seconds <= 2
+                report.true(f"{number.name} to {to} while a run waits for another's {what}: exit code {second.returncode}, {seconds:.2f} s (bound 2)", good, "" if good else errors)
+        first.send_signal(signal.SIGTERM)
+        _, errors = first.communicate(timeout=60)
+        report.true("the first ends well", first.returncode == 75 and not errors, f"{first.returncode} {errors}")
     execute(meshc(), "ckpt", "verify", folder)
     anew = execute(*bench.command("two", "train.steps=2", f"checkpoint.dir={folder}", "checkpoint.resume=never"), code=1).stderr
     report.true("a run that begins anew among the checkpoints of another", "holds checkpoints of another run" in anew, anew.strip()[:200])
@@ -273,12 +272,12 @@ def check_signal(report, bench):
     whole, _ = bench.train("four", "untouched", 60)
     command = bench.command("four", "train.steps=60", f"checkpoint.dir={bench.folder}/signalled", f"log.jsonl={bench.folder}/signalled.jsonl", "log.every=1", "checkpoint.every=5")
     for number in (signal.SIGTERM, signal.SIGUSR1):
-        job = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        before = newest(f"{bench.folder}/signalled")
-        while newest(f"{bench.folder}/signalled") == before and job.poll() is None:
-            time.sleep(0.005)
-        job.send_signal(number)
-        _, errors = job.communicate(timeout=60)
+        with started(*command) as job:
+            before = newest(f"{bench.folder}/signalled")
+            while newest(f"{bench.folder}/signalled") == before and job.poll() is None:
+                time.sleep(0.005)
+            job.send_signal(number)
+            _, errors = job.communicate(timeout=60)
         report.true(f"{number.name}: exit code 75, a checkpoint, no message", job.returncode == 75 and newest(f"{bench.folder}/signalled") > before and not errors, f"{job.returncode} {errors}")
     execute(*command)
     losses = {line["step"]: line["loss"] for line in json_lines(f"{bench.folder}/signalled.jsonl") if "loss" in line}

@@ -12,7 +12,7 @@ import numpy as np
 from common import TOP, Report, json_lines, meshc, scratch, sets
 from common import run as execute
 from network import Network, permitted, without_table
-from processes import running_from, wait_until
+from processes import running_from, started, wait_until
 
 SEED = 20261122
 TOKEN = "a-secret-of-these-four-hosts"
@@ -133,17 +133,16 @@ def ends(report, folder, name, action, words, bound):
         if os.path.exists(log):
             os.remove(log)
         command = [*net.meshrun(MESHRUN), f"{folder}/many/gpt", f"{folder}/run.yaml", "train.steps=1000000", f"log.jsonl={log}", "log.every=1"]
-        job = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        wait_until(lambda: os.path.exists(log) and os.path.getsize(log) > 2000, 30)
-        action(net, agents_of(job.pid))
-        start = time.monotonic()
-        try:
-            _, said = job.communicate(timeout=60)
-        except subprocess.TimeoutExpired:
-            job.kill()
-            report.true(name, False, "the job hangs")
-            return
-        seconds = time.monotonic() - start
+        with started(*command) as job:
+            wait_until(lambda: os.path.exists(log) and os.path.getsize(log) > 2000, 30)
+            action(net, agents_of(job.pid))
+            start = time.monotonic()
+            try:
+                _, said = job.communicate(timeout=60)
+            except subprocess.TimeoutExpired:
+                report.true(name, False, "the job hangs")
+                return
+            seconds = time.monotonic() - start
         wait_until(lambda: not running_from(folder), 15)  # a host that is cut off ends its ranks itself, as late
         said = without_table(said)
         good = job.returncode == 3 and seconds <= bound and len(said) == 1 and words in said[0]

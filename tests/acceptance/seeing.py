@@ -12,7 +12,7 @@ import numpy as np
 
 from common import TOP, Report, json_lines, meshc, scratch, sets, unfilled
 from common import run as execute
-from processes import wait_until
+from processes import started, wait_until
 
 SEED = 20261122
 GPT = dict(batch=8, seq=32, embed=32, heads=4, head_dim=8, layer=2, vocab=64)
@@ -284,10 +284,10 @@ def check_ends(report, folder, environment):
         done = execute(*command(mesh), "data.token.file=there/odd.bin", env=environment, cwd=folder, code=1)
         said = "`there/odd.bin`: number 1000 is 64, but `token` takes an index below 64\n  --> command line\n"
         report.true(f"{mesh}: bad data", said in done.stderr and said in log_of(mesh), done.stderr[-300:] + log_of(mesh)[-300:])
-    job = subprocess.Popen(command(mesh), cwd=folder, env={**os.environ, **environment}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    wait_until(lambda: "step 5/" in log_of(mesh))
-    job.send_signal(signal.SIGINT)
-    _, messages = job.communicate(timeout=20)
+    with started(*command(mesh), cwd=folder, env={**os.environ, **environment}) as job:
+        wait_until(lambda: "step 5/" in log_of(mesh))
+        job.send_signal(signal.SIGINT)
+        _, messages = job.communicate(timeout=20)
     report.true("Ctrl-C", job.returncode == 130 and messages.endswith("SIGINT has ended the run at once\n") and log_of(mesh).endswith("\nSIGINT has ended the run at once\n"), messages + log_of(mesh)[-300:])
 
 
@@ -300,13 +300,13 @@ def check_interrupted(report, folder, environment):
         def steps():
             return sum(line.startswith("step ") for line in open(f"{folder}/{name}/log.txt")) if os.path.exists(f"{folder}/{name}/log.txt") else 0
 
-        job = subprocess.Popen(["nohup", *command], cwd=folder, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        wait_until(lambda: steps() >= 5)
-        job.send_signal(signal.SIGHUP)
-        told = steps()
-        wait_until(lambda: steps() > told + 5)
-        job.send_signal(signal.SIGINT)
-        _, messages = job.communicate(timeout=20)
+        with started("nohup", *command, cwd=folder, env={**os.environ, **environment}, stdin=subprocess.DEVNULL) as job:
+            wait_until(lambda: steps() >= 5)
+            job.send_signal(signal.SIGHUP)
+            told = steps()
+            wait_until(lambda: steps() > told + 5)
+            job.send_signal(signal.SIGINT)
+            _, messages = job.communicate(timeout=20)
         with open(f"{folder}/{name}/log.txt") as log:
             ends = re.findall(r"SIGINT has ended the run after step (\d+) of 1000000", log.read())
         report.true(f"{mesh}: Ctrl-C", job.returncode == 75 and len(ends) == 1 and os.path.exists(f"{folder}/{name}-ckpt/step-{ends[0]}/checkpoint.json"), f"{job.returncode} {messages[-300:]}")

@@ -72,12 +72,12 @@ void touch_ranges(std::byte* data, std::span<const MemoryRange> ranges) {
   for (const MemoryRange& range : huge_ranges(ranges)) touch(data + range.begin, range.end - range.begin);
 }
 
-// The kernel has every processor empty its lists of pages first, one such call after the other on a host: on a busy
-// host one may take seconds. Up to this many bytes, the second level of address caches holds small pages as well
-// (1,536 of them on Skylake, 2,048 on its successors and on Zen 2 and later).
+// Before it does so the kernel has every processor empty its lists of pages, and on a busy host waits seconds for one:
+// that is asked for where it is worth it. The second level of a TLB reaches this far with small pages too (1,536 of
+// them on Skylake, 2,048 on its successors and on Zen 2 and later).
 void make_huge(std::byte* data, std::span<const MemoryRange> ranges) {
-  constexpr size_t reach_of_small_pages = size_t{6} << 20;
-  if (huge_bytes(ranges) <= reach_of_small_pages) return;
+  constexpr size_t tlb_reach = size_t{6} << 20;
+  if (huge_bytes(ranges) <= tlb_reach) return;
   for (const MemoryRange& range : huge_ranges(ranges))
     madvise(data + range.begin, range.end - range.begin, madv_collapse);
 }
