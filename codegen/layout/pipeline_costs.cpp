@@ -68,7 +68,9 @@ class Costs {
 
   double seconds_of(const Node& node) const {
     const auto* reshard = std::get_if<ReshardOp>(&node.op);
-    return reshard ? sharded_.steps[reshard->step].seconds : work_.seconds(node);
+    if (!reshard) return work_.seconds(node);
+    const ReshardStep& step = sharded_.steps[reshard->step];
+    return static_cast<double>(step.calls) * step.seconds;
   }
 
   /// Of a divided loop those of one turn.

@@ -10,8 +10,8 @@ namespace mesh {
 Prediction predict(const Program&);
 
 /// Seconds of a step in which a rank only waits. Collectives are made one after the other, each from its start on,
-/// while the rank computes; what is not done at its wait is waited for. `prediction` is the
-/// program's. What lies in a pipeline is not counted.
+/// while the rank computes; what is not done at its wait is waited for. `prediction` is the program's. What lies in a
+/// pipeline is not counted.
 double exposed_seconds(const Program&, const Prediction& prediction);
 
 /// Where the seconds of a step go, of the rank that works longest.

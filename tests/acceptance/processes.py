@@ -12,7 +12,7 @@ PRIVATE, RECURSIVE = 1 << 18, 1 << 14  # of mount
 
 @contextlib.contextmanager
 def started(*command, **options):
-    """A process, with its output and errors as text. When this is left it has ended, whatever has failed meanwhile."""
+    """A process, with its errors as text. When this is left it has ended, and what it started ends with it, whatever has failed meanwhile."""
     job = subprocess.Popen([str(c) for c in command], **{"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, **options})
     try:
         yield job

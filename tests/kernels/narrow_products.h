@@ -79,25 +79,35 @@ class BothProducts {
   struct Sum {
     double value, magnitude;
   };
-  Sum exact(const Product<float>& p, int64_t i, int64_t j) const {
-    const double begin = p.accumulate ? c_[static_cast<size_t>(i * p.c_row + j)] : 0;
-    Sum sum{begin, std::abs(begin)};
-    for (int64_t k = 0; k < p.inner; ++k) {
-      const double product = static_cast<double>(p.a[i * p.a_row + k * p.a_col]) * p.b[k * p.b_row + j * p.b_col];
-      sum.value += product, sum.magnitude += std::abs(product);
+  // Of a row.
+  std::vector<Sum> exact(const Product<float>& p, int64_t i) const {
+    std::vector<Sum> sums(static_cast<size_t>(p.cols));
+    for (int64_t j = 0; p.accumulate && j < p.cols; ++j) {
+      const double begin = c_[static_cast<size_t>(i * p.c_row + j)];
+      sums[static_cast<size_t>(j)] = {begin, std::abs(begin)};
     }
-    return sum;
+    for (int64_t k = 0; k < p.inner; ++k) {
+      const double left = p.a[i * p.a_row + k * p.a_col];
+      const float* right = p.b + k * p.b_row;
+      for (Sum& sum : sums) {
+        const double product = left * *right;
+        sum.value += product, sum.magnitude += std::abs(product), right += p.b_col;
+      }
+    }
+    return sums;
   }
 
   // That `got` is the sum of exactly these, but for how f32 rounds a sum of so many.
   void expect_sums(const Product<float>& p, const std::vector<float>& got) const {
     const double last_places = 0x1p-23 * std::sqrt(static_cast<double>(p.inner + 4));
-    for (int64_t i = 0; i < p.rows; ++i)
+    for (int64_t i = 0; i < p.rows; ++i) {
+      const std::vector<Sum> sums = exact(p, i);
       for (int64_t j = 0; j < p.cols; ++j) {
-        const auto [value, magnitude] = exact(p, i, j);
+        const auto [value, magnitude] = sums[static_cast<size_t>(j)];
         ASSERT_NEAR(got[static_cast<size_t>(i * p.c_row + j)], value, last_places * magnitude)
             << p.rows << " x " << p.inner << " x " << p.cols;
       }
+    }
   }
 
   int64_t below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }

@@ -73,13 +73,15 @@ void touch_ranges(std::byte* data, std::span<const MemoryRange> ranges) {
 }
 
 // Before it does so the kernel has every processor empty its lists of pages, and on a busy host waits seconds for one:
-// that is asked for where it is worth it. The second level of a TLB reaches this far with small pages too (1,536 of
-// them on Skylake, 2,048 on its successors and on Zen 2 and later).
+// that is asked for where it is worth it. The second level of a TLB reaches an arena of so many bytes with small pages
+// too (1,536 of them from Skylake on, 2,048 from Ice Lake and Zen 2 on).
 void make_huge(std::byte* data, std::span<const MemoryRange> ranges) {
   constexpr size_t tlb_reach = size_t{6} << 20;
+  constexpr int tries = 3;  // a page may be in use for a moment
   if (huge_bytes(ranges) <= tlb_reach) return;
   for (const MemoryRange& range : huge_ranges(ranges))
-    madvise(data + range.begin, range.end - range.begin, madv_collapse);
+    for (int i = 0; i < tries; ++i)
+      if (madvise(data + range.begin, range.end - range.begin, madv_collapse) == 0 || errno != EAGAIN) break;
 }
 
 void require_memory(size_t bytes, const char* what) {
