@@ -425,7 +425,7 @@ class Cases {
     const auto elements_of = [&](int member, bool after) {
       const Bytes part = held(Type::i64, numbers, dims, after, group_.members[static_cast<size_t>(member)]);
       std::vector<int64_t> elements(part.size() / sizeof(int64_t));
-      std::memcpy(elements.data(), part.data(), part.size());
+      if (!part.empty()) std::memcpy(elements.data(), part.data(), part.size());
       return elements;
     };
     std::vector<int> holder(static_cast<size_t>(count), -1);

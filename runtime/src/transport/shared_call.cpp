@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -48,7 +49,7 @@ void SharedCall::announce() const {
   mine.value = call_.announced.value;
   if (!is_small(call_)) mine.source = announce_sources();
   else if (std::byte* const to = call_.bytes <= line_payload ? mine.payload : small(me()); call_.several.empty())
-    std::memcpy(to, call_.only.source, static_cast<size_t>(call_.bytes));
+    std::copy_n(call_.only.source, call_.bytes, to);  // of nothing there may be no address
   else pack_values(call_, to, 0, call_.bytes);
   mine.sequence.store(call_.sequence, std::memory_order_release);
   // The others have read the next slots in their last round; this core owns them again before it writes them.
