@@ -98,7 +98,7 @@ std::vector<Remedy> remedies_of(const Session& session, const Compiled& compiled
   }
   const auto keep = [&](const Change& change, const Compiled& other) {
     const Prediction then = predict(other.program);
-    const StepCost cost = step_cost(other.program);
+    const StepCost cost = step_cost(other.program, then);
     for (size_t i = 0; i < remedies.size(); ++i) {
       if (!remedies[i].sought) continue;
       const Remedy now{true, change.shown, std::string(change.replaces ? session.sources.text(change.at) : ""),

@@ -89,7 +89,8 @@ void differentiate_entry(Compilation& c) {
   if (c.entry.is_step() && c.precision.loss_scale) declare_loss_scale(graph, *c.precision.loss_scale);
   if (c.entry.over_batches() && (cut || replicas)) fold_counts(graph, Counts::in_loops);
   if (replicas && !c.entry.is_step()) {
-    declare_evaluated_parts(graph, replicas->count, c.layout->accumulate, replicas->span);
+    const auto micro_batches = cut ? std::optional(c.layout->accumulate) : std::nullopt;
+    declare_evaluated_parts(graph, replicas->count, micro_batches, replicas->span);
   } else {
     if (replicas) declare_replicas(graph, replicas->count, replicas->span);
     if (cut) declare_micro_batches(graph, c.layout->accumulate, c.layout->accumulate_span);

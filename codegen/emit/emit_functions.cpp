@@ -296,7 +296,8 @@ class RoutineEmitter {
       declare_slot(body, loop, steps.text());
       body.insert(steps.text());
       const std::string phase = name_of(action.kind);
-      std::vector<std::string> turns{context_.names.turn(loop.loop)};
+      std::vector<std::string> turns = turns_;  // of a replica, whose part of the samples goes through
+      turns.push_back(context_.names.turn(loop.loop));
       if (loop.order->stage) turns.push_back(context_.names.turn(loop.order->stage));
       const std::string without = action.keeps ? " where it is not computed again" : "";
       calls[{action.kind, action.keeps}] =

@@ -91,14 +91,14 @@ class NestedParts {
 
 }  // namespace
 
-void declare_evaluated_parts(Graph& graph, int64_t count, int64_t micro_batches, Span span) {
+void declare_evaluated_parts(Graph& graph, int64_t count, std::optional<int64_t> micro_batches, Span span) {
   SampleParts of_replicas = parts_of_replicas(graph, count, count, span);
-  if (micro_batches == 1) {
+  if (!micro_batches) {
     graph.micro_batches = std::move(of_replicas);
     return;
   }
   graph.replicas = std::move(of_replicas);
-  declare_micro_batches(graph, count * micro_batches, span);
+  declare_micro_batches(graph, count * *micro_batches, span);
   graph.micro_batches.by_replicas = true;
 }
 

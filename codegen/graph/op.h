@@ -66,6 +66,7 @@ class Said {
  public:
   template <class What>
   requires std::convertible_to<What, T>
+  // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): the constraint leaves copies to the others
   constexpr Said(What&& what) : what_(std::forward<What>(what)) {}
   constexpr operator const T&() const { return what_; }
 

@@ -50,7 +50,7 @@ std::optional<OtherTurns> reads_other_turns(const Graph& graph, const Stages& st
       if (!std::holds_alternative<LoopOp>(node.op) && has(graph.type(input).dims, divided.dim))
         return OtherTurns{&node, divided.dim};
       const BodyId from = graph.value(input).body;
-      if (from != stages.body() && from != graph.root()) continue;
+      if (from != stages.body() && from != stages.around() && from != graph.root()) continue;
       if (const auto dim = stages.turns_of(input)) return OtherTurns{&node, *dim};
     }
     made.insert(node.results.begin(), node.results.end());

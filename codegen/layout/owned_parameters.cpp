@@ -15,18 +15,14 @@ namespace {
 class Needed {
  public:
   Needed(const Graph& graph, const Layout& layout, const Stages& stages)
-      : graph_(graph), axis_(layout.pipeline.axis), stages_(stages) {
+      : graph_(graph), axis_(layout.pipeline.axis), stages_(stages), replicas_(graph.body(stages.around()).owner) {
     find(graph.root());
-    // What the root makes of a parameter is needed where its own readers are. Later nodes read earlier ones.
-    const std::vector<NodeId>& nodes = graph.body(graph.root()).nodes;
-    for (auto id = nodes.rbegin(); id != nodes.rend(); ++id) {
-      const Node& node = graph.node(*id);
-      if (node.part == Part::update || std::holds_alternative<LoopOp>(node.op)) continue;
-      for (const ValueId result : node.results)
-        if (const auto found = coordinates_.find(result); found != coordinates_.end())
-          for_each_read(node,
-                        [&, needed = found->second](ValueId value) { coordinates_[value].merge(std::set(needed)); });
+    if (replicas_) {
+      needed_where_read(stages.around());
+      for (const LoopOp::Slice& slice : std::get<LoopOp>(graph.node(replicas_).op).slices)
+        need(slice.stacked, slice.turn);
     }
+    needed_where_read(graph.root());
   }
 
   /// In order; none where all may need it.
@@ -39,12 +35,30 @@ class Needed {
  private:
   static constexpr int64_t all = -1;
 
+  /// A value, where another one is.
+  void need(ValueId value, ValueId where) {
+    if (const auto found = coordinates_.find(where); found != coordinates_.end())
+      coordinates_[value].merge(std::set(found->second));
+  }
+
+  /// What a body around the pipeline makes of a parameter is needed where its own readers are. Later nodes read earlier
+  /// ones.
+  void needed_where_read(BodyId body) {
+    const std::vector<NodeId>& nodes = graph_.body(body).nodes;
+    for (auto id = nodes.rbegin(); id != nodes.rend(); ++id) {
+      const Node& node = graph_.node(*id);
+      if (node.part == Part::update || std::holds_alternative<LoopOp>(node.op)) continue;
+      for (const ValueId result : node.results) for_each_read(node, [&](ValueId value) { need(value, result); });
+    }
+  }
+
   void find(BodyId body) {
     for (const NodeId id : graph_.body(body).nodes) {
       const Node& node = graph_.node(id);
       const auto* loop = std::get_if<LoopOp>(&node.op);
       if (loop) find(loop->body);
-      if (node.part == Part::update || (body == graph_.root() && !loop)) continue;
+      const bool is_around = body == graph_.root() || body == stages_.around();
+      if (node.part == Part::update || id == replicas_ || (is_around && !loop)) continue;
       const std::vector<int64_t> at = coordinates(id);
       for_each_read(node, [&](ValueId value) { coordinates_[value].insert(at.begin(), at.end()); });
     }
@@ -59,6 +73,7 @@ class Needed {
   const Graph& graph_;
   const AxisId axis_;
   const Stages& stages_;
+  const NodeId replicas_;  // the loop over these, where the pipeline is within it
   std::map<ValueId, std::set<int64_t>> coordinates_;
 };
 
@@ -66,7 +81,7 @@ class Needed {
 
 std::map<std::string, std::vector<int64_t>> owned_parameters(const Graph& graph, const Layout& layout) {
   std::map<std::string, std::vector<int64_t>> owned;
-  if (!layout.pipeline || layout.replicas) return owned;
+  if (!layout.pipeline) return owned;
   const Stages stages(graph, layout);
   if (!stages) return owned;
   const Needed needed(graph, layout, stages);
@@ -75,20 +90,21 @@ std::map<std::string, std::vector<int64_t>> owned_parameters(const Graph& graph,
   std::set<std::string> split;
   const auto is_split = [&](const DimPlacement& dim) { return contains(dim.axes, layout.pipeline.axis); };
   const size_t all = layout.pipeline.lists.ranks.size();
-  for (const Stored& stored : graph.stored)
-    if (std::ranges::any_of(declared.of(stored).dims, is_split))
-      split.insert(stored.parameter ? graph.stored[stored.parameter.index].path : stored.path);
-  for (const Stored& stored : graph.stored)
-    if (stored.kind == StoredKind::parameter && !split.contains(stored.path))
-      if (const std::vector<int64_t> by = needed.by(stored.value); by.size() == 1 || (by.size() > 1 && by.size() < all))
-        owned[stored.path] = by;
+  const auto path_of = [&](StoredId id) { return graph.stored[parameter_of(graph, id).index].path; };
+  for (uint32_t i = 0; i < graph.stored.size(); ++i)
+    if (std::ranges::any_of(declared.of(graph.stored[i]).dims, is_split)) split.insert(path_of({i}));
+  for (const Objective::Parameter& trained : graph.objective->parameters) {
+    const std::string path = path_of(trained.stored);
+    const std::vector<int64_t> by = needed.by(graph.stored[trained.stored.index].value);
+    if (!split.contains(path) && (by.size() == 1 || (by.size() > 1 && by.size() < all))) owned[path] = by;
+  }
   return owned;
 }
 
 std::vector<Where> owner_of(const Graph& graph, const Layout& layout, const Stored& stored) {
-  if (stored.type.dims.empty() || (stored.kind != StoredKind::parameter && stored.kind != StoredKind::optimizer))
-    return {};
-  const Stored& parameter = stored.parameter ? graph.stored[stored.parameter.index] : stored;
+  if (stored.kind != StoredKind::parameter && stored.kind != StoredKind::optimizer) return {};
+  const Stored& parameter = stored.parameter ? graph.stored[parameter_of(graph, stored.parameter).index] : stored;
+  if (parameter.type.dims.empty()) return {};
   const auto found = layout.pipeline.owned.find(parameter.path);
   if (found == layout.pipeline.owned.end()) return {};
   return {{layout.pipeline.axis, found->second, {}}};

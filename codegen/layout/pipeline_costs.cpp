@@ -4,6 +4,7 @@
 #include <set>
 
 #include "codegen/layout/cost.h"
+#include "codegen/layout/divided.h"
 #include "codegen/layout/stages.h"
 #include "codegen/layout/work.h"
 #include "codegen/schedule/in_flight.h"
@@ -95,7 +96,7 @@ class Costs {
       const Node& node = graph_.node(id);
       const auto* loop = std::get_if<LoopOp>(&node.op);
       if (loop && stages_.is_pipeline(*loop)) continue;
-      if (loop) outside(loop->body, times * static_cast<double>(graph_.dim(loop->dim).size));
+      if (loop) outside(loop->body, times * static_cast<double>(turns_made(sharded_, *loop)));
       else if (!std::holds_alternative<ReshardOp>(node.op)) costs_.outside_compute += times * work_.seconds(node);
     }
   }

@@ -57,11 +57,16 @@ const DimPlacement* Placer::own_turns(BodyId body) const {
   return found == divided_.end() ? nullptr : &found->second;
 }
 
-/// The place of the tensors that a node has: where they all are, if not everywhere.
+/// The place of the tensors that a node has: where they all are, if not everywhere. Numbers, of which replicas have one
+/// each, are brought there.
 std::vector<Where> Placer::place_of_tensors(const Node& node) const {
+  const auto is_number = [&](ValueId value) {
+    const Dims& dims = graph_.type(value).dims;
+    return dims.empty() || (dims.size() == 1 && dims[0] == graph_.replicas.turns);
+  };
   const Placement* of_all = nullptr;
   for (const ValueId input : node.inputs) {
-    if (is_free(input) || graph_.type(input).dims.empty()) continue;
+    if (is_free(input) || is_number(input)) continue;
     const Placement& lies = placement(home(input));
     if (of_all && of_all->at != lies.at) return {};
     of_all = &lies;
@@ -74,8 +79,12 @@ std::vector<Where> Placer::place_of_tensors(const Node& node) const {
 std::vector<Where> Placer::must_lie(NodeId id) const {
   const Node& node = graph_.node(id);
   if (node.body == graph_.root() && !std::holds_alternative<LoopOp>(node.op)) return place_of_tensors(node);
-  std::vector<Where> at = stages_.must_lie(id);
-  for (const Where& where : varying_in(graph_, divided_, graph_.node(id).body))
+  return in_own_turn(stages_.must_lie(id), node.body);
+}
+
+/// The same place in the turns that each rank makes of the loops around a body.
+std::vector<Where> Placer::in_own_turn(std::vector<Where> at, BodyId body) const {
+  for (const Where& where : varying_in(graph_, divided_, body))
     if (std::ranges::count(at, where.axis, &Where::axis) == 0) at.push_back(where);
   std::ranges::sort(at);
   return at;
@@ -165,6 +174,8 @@ ValueId Placer::collected(const LoopOp& loop, const LoopOp::Collect& kept) {
   if (!own) {
     if (const auto ruled = ruled_turn(loop, kept)) return bring(turn, *ruled, "the rank that keeps this turn of it");
     if (stages_.is_pipeline(loop)) return turn;  // the stage that makes it keeps it
+  } else if (stages_ && loop.body == stages_.around() && std::ranges::any_of(placement(turn).at, &Where::varying)) {
+    return turn;
   }
   Placement everywhere = placement(turn);
   hold_everywhere(everywhere);
@@ -232,9 +243,10 @@ void Placer::begin_carry(NodeId id, const LoopOp& op, LoopOp::Carry& carry) {
   begins.at = at;
   Placement lies = begins, ends = begins;
   if (stages_.is_divided(op)) {  // it goes from stage to stage
-    begins.at = {stages_.end(op, false)};
-    lies.at = stages_.owners(op);
-    ends.at = {stages_.end(op, true)};
+    const BodyId around = graph_.node(id).body;
+    begins.at = in_own_turn({stages_.end(op, false)}, around);
+    lies.at = in_own_turn(stages_.owners(op), around);
+    ends.at = in_own_turn({stages_.end(op, true)}, around);
   }
   const Placement first = reordered(begins, graph_.type(carry.entering).dims, graph_.type(carry.initial).dims);
   carry.initial =

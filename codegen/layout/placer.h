@@ -59,6 +59,7 @@ class Placer {
   const DimPlacement* own_turns(BodyId) const;
   std::vector<Where> place_of_tensors(const Node&) const;
   std::vector<Where> must_lie(NodeId) const;
+  std::vector<Where> in_own_turn(std::vector<Where> at, BodyId) const;
   std::optional<Placement> ruled_turn(const LoopOp&, const LoopOp::Collect&);
   ValueId collected(const LoopOp&, const LoopOp::Collect&);
   void take_turns(LoopOp&);

@@ -168,10 +168,6 @@ void check_replicas(const Graph& graph, const Layout& layout, DiagnosticSink& si
         .label(replicas.span, "they train apart")
         .help("split it over another axis: the ranks that differ along that make one replica together");
   }
-  if (layout.pipeline)
-    sink.error("E0901", layout.pipeline.span, "a pipeline within replicas is not built yet")
-        .label(replicas.span, "they train apart")
-        .help("leave out one of the two");
   for (const Node& node : graph.nodes) {
     const auto* update = std::get_if<UpdateOp>(&node.op);
     if (!update) continue;

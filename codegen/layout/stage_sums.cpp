@@ -43,12 +43,12 @@ class StageSums {
     for (const ValueId term : terms) by_place[stages_.place_of(term)].push_back(term);
     if (by_place.size() < 2) return;
     GraphBuilder inside = beside(graph_, graph_.node(last)), outside = inside;
-    outside.body = graph_.root();
+    outside.body = stages_.around();
     std::vector<ValueId> totals;
     for (const auto& [place, own] : by_place) {
       const bool first = totals.empty();
       LoopOp::Carry made = carry;
-      made.result = outside.argument(graph_.type(carry.result), graph_.root(), id);
+      made.result = outside.argument(graph_.type(carry.result), stages_.around(), id);
       if (!first) made.entering = inside.argument(graph_.type(carry.entering), stages_.body(), id);
       ValueId sum = own.front();
       for (size_t i = 1; i < own.size(); ++i) sum = inside.add(sum, own[i]);
@@ -61,15 +61,15 @@ class StageSums {
     std::erase(nodes, last);
     graph_.node(id).op = loop;
     // The total is what the loop gave before: its readers stay as they are.
-    std::vector<NodeId>& root = graph_.body(graph_.root()).nodes;
-    const auto place = std::ranges::find(root, id) - root.begin() + 1;
+    std::vector<NodeId>& around = graph_.body(stages_.around()).nodes;
+    const auto place = std::ranges::find(around, id) - around.begin() + 1;
     ValueId total = totals.front();
     for (size_t i = 1; i < totals.size(); ++i) total = outside.add(total, totals[i]);
     const NodeId sum = graph_.value(total).producer;
     graph_.node(sum).results = {carry.result};
     graph_.value(carry.result).producer = sum;
     const size_t added = totals.size() - 1;
-    std::rotate(root.begin() + place, root.end() - static_cast<std::ptrdiff_t>(added), root.end());
+    std::rotate(around.begin() + place, around.end() - static_cast<std::ptrdiff_t>(added), around.end());
   }
 
   Graph& graph_;

@@ -13,12 +13,16 @@ namespace mesh {
 
 namespace {
 
-/// The loop over micro-batches that comes last: those before it make sums that it needs.
-NodeId main_loop(const Graph& graph) {
+/// The loop over micro-batches, of all samples or of a replica's, that comes last: those before it make sums that it
+/// needs.
+NodeId main_loop(const Graph& graph, BodyId body) {
   NodeId found;
-  for (const NodeId id : graph.body(graph.root()).nodes)
-    if (const auto* loop = std::get_if<LoopOp>(&graph.node(id).op); loop && loop->dim == graph.micro_batches.turns)
-      found = id;
+  for (const NodeId id : graph.body(body).nodes) {
+    const auto* loop = std::get_if<LoopOp>(&graph.node(id).op);
+    if (!loop) continue;
+    if (loop->dim == graph.micro_batches.turns) found = id;
+    else if (loop->dim == graph.replicas.turns) found = main_loop(graph, loop->body);
+  }
   return found;
 }
 
@@ -28,7 +32,7 @@ Stages::Stages(const Graph& graph, const Layout& layout)
     : graph_(&graph), pipeline_(layout.pipeline), home_(pipeline_.lists.rank_of_stage()) {
   if (!pipeline_ || !graph.micro_batches.turns) return;
   layers_ = all_layers(graph, pipeline_);
-  if (const NodeId time = main_loop(graph)) body_ = std::get<LoopOp>(graph.node(time).op).body;
+  if (const NodeId time = main_loop(graph, graph.root())) body_ = std::get<LoopOp>(graph.node(time).op).body;
   if (body_) find_loops();
   if (std::ranges::none_of(divided_, [](const auto& one) { return one.second.part == Part::forward; })) {
     divided_.clear();

@@ -67,6 +67,8 @@ class Stages {
   std::optional<DimId> turns_of(ValueId) const;
 
   BodyId body() const { return body_; }
+  /// Where the loop over micro-batches stands: the root, or the turn of a replica.
+  BodyId around() const { return graph_->node(graph_->body(body_).owner).body; }
   /// Of F.
   bool is_forward(const LoopOp& loop) const { return is(loop, Part::forward); }
   /// Of R, whose stages begin with what came into them in F.

@@ -41,10 +41,11 @@ class TurnsInPlace {
 
  private:
   /// sum = sum + made, which `adder` does, a step of a list or one in loops there; `written`: how `maker` has what is
-  /// made. Where the maker is a product that adds the sum itself (`plus`), the adder copies back what it gives.
+  /// made, `to`: how it has the sum. Where the maker is a product that adds the sum itself (`plus`), the adder copies
+  /// back what it gives.
   struct Addition {
     Step* adder;
-    Access sum, written;
+    Access to, written;
     Step* maker;
     bool sum_first;
   };
@@ -73,8 +74,9 @@ class TurnsInPlace {
     if (copies) added = copied_back(adder);
     if (!added) return {};
     const auto& [sum, made, sum_first] = *added;
-    if (!is_free(sum) || !is_free(made) || made.turns != sum.turns) return {};
-    if (buffer(sum).type != buffer(made).type || buffer(sum).dims != buffer(made).dims) return {};
+    if (!is_free(sum) || !is_free(made) || buffer(sum).type != buffer(made).type) return {};
+    const std::optional<std::vector<TurnIndex>> around = turns_around(steps, adder, sum, made);
+    if (!around) return {};
     if (uses_.readers(made).size() != 1 || uses_.writers(made).size() != 1) return {};
     Step* maker = uses_.writers(made).front();
     const std::optional<size_t> place = uses_.place(steps, *maker);
@@ -85,8 +87,30 @@ class TurnsInPlace {
     }
     const std::optional<Access> written = written_to(*maker, made);
     if (!written || !has_same_turns(steps, *maker, *written, adder, made)) return {};
-    if (copies && !adds_by_plus(*maker, {sum.buffer, written->turns})) return {};
-    return Addition{&adder, sum, *written, maker, sum_first};
+    Access to{sum.buffer, *around};
+    to.turns.insert(to.turns.end(), written->turns.begin(), written->turns.end());
+    if (copies && !adds_by_plus(*maker, to)) return {};
+    return Addition{&adder, to, *written, maker, sum_first};
+  }
+
+  /// What the sum has of its own in a turn of loops around the list, as each replica has, beside the turns and dims of
+  /// what is made; nothing where these are others.
+  std::optional<std::vector<TurnIndex>> turns_around(const Steps& steps, const Step& adder, const Access& sum,
+                                                     const Access& made) const {
+    if (sum.turns.size() < made.turns.size()) return {};
+    const auto more = static_cast<std::ptrdiff_t>(sum.turns.size() - made.turns.size());
+    const std::vector<TurnIndex> around(sum.turns.begin(), sum.turns.begin() + more);
+    if (!std::equal(made.turns.begin(), made.turns.end(), sum.turns.begin() + more)) return {};
+    const auto &dims = buffer(sum).dims, &own = buffer(made).dims;
+    if (dims.size() != own.size() + around.size() || !std::equal(own.begin(), own.end(), dims.begin() + more))
+      return {};
+    const Step* const outermost = &steps[*uses_.place(steps, adder)];
+    for (const Step* one = &adder; one != outermost;) {
+      one = uses_.around(*one);
+      const auto* loop = std::get_if<ForStep>(&one->what);
+      if (loop && std::ranges::count(around, loop->loop, &TurnIndex::loop) > 0) return {};
+    }
+    return around;
   }
 
   /// A step that copies all of a value as sum = sum + it, for makers that have added the sum.
@@ -172,16 +196,14 @@ class TurnsInPlace {
     const ProductStep::Epilogue& e = product.epilogue;
     if (e.bias || e.activation || e.slope || e.times || e.rounded) return false;
     const auto is_its = [&](const Addition& other) { return other.maker == one.maker; };
-    const auto is_plus = [&](const Addition& other) {
-      return is_its(other) && e.plus == Access{other.sum.buffer, other.written.turns};
-    };
+    const auto is_plus = [&](const Addition& other) { return is_its(other) && e.plus == other.to; };
     return std::ranges::count_if(all, is_its) == (product.column_sum ? 2 : 1) &&
            (!e.plus || std::ranges::any_of(all, is_plus));
   }
 
   bool add_where_made(const Addition& one) const {
     Step& maker = *one.maker;
-    const Access to{one.sum.buffer, one.written.turns};
+    const Access& to = one.to;
     if (auto* product = std::get_if<ProductStep>(&maker.what)) {
       (product->c == one.written ? product->c : *product->column_sum) = to;
       if (product->epilogue.plus == to) product->epilogue.plus.reset();

@@ -129,9 +129,10 @@ StepTime step_time(const Program& program, const Prediction& prediction) {
 
 Prediction predict(const Program& program) { return predict(program.sharded, calls_of_reshards(program)); }
 
-StepCost step_cost(const Program& program) {
-  const Prediction step = predict(program);
-  return {step_time(program, step).total(), program.memory.peak(), bytes_sent(step)};
+StepCost step_cost(const Program& program, const Prediction& prediction) {
+  return {step_time(program, prediction).total(), program.memory.peak(), bytes_sent(prediction)};
 }
+
+StepCost step_cost(const Program& program) { return step_cost(program, predict(program)); }
 
 }  // namespace mesh

@@ -30,7 +30,8 @@ struct StepCost {
   int64_t bytes;   // that the rank which sends most sends in a step
 };
 
-/// Of a program whose first entry is a training step.
+/// Of a program whose first entry is a training step; `prediction` is the program's.
+StepCost step_cost(const Program&, const Prediction& prediction);
 StepCost step_cost(const Program&);
 
 }  // namespace mesh

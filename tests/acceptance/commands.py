@@ -10,7 +10,7 @@ import numpy as np
 from common import TOP, Report, meshc, scratch
 from common import run as execute
 from oracle import safetensors
-from processes import alive, wait_until
+from processes import alive, started, wait_until
 
 COMMANDS = {"bench", "check", "plan", "layout", "diff", "run", "build", "evaluate", "predict", "fetch", "generate", "score", "verify", "ckpt", "data", "fmt", "ir", "ops", "reshard", "schedule", "explain", "new", "machine", "slurm", "doctor"}
 # A small perceptron over two ranks, in which collectives complete sums.
@@ -249,14 +249,14 @@ def check_interrupted(report, folder):
     cache = f"{folder}/slow_cache"
     for name, command in (("SIGTERM", ["build", "-o", f"{folder}/SIGTERM"]), ("SIGINT", ["build", "-o", f"{folder}/SIGINT"]), ("SIGUSR1", ["run", "train.steps=1"])):
         environment = {**os.environ, "CXX": f"{folder}/slow_compiler", "XDG_CACHE_HOME": cache}
-        building = subprocess.Popen([meshc(), *command, f"{folder}/slow.mesh"], stderr=subprocess.PIPE, text=True, env=environment)
-        wait_until(lambda: os.path.exists(f"{folder}/started"))
-        with open(f"{folder}/started") as file:
-            started = int(file.read())
-        os.remove(f"{folder}/started")
-        building.send_signal(getattr(signal, name))
-        _, messages = building.communicate(timeout=20)
-        wait_until(lambda: not alive(started))
+        with started(meshc(), *command, f"{folder}/slow.mesh", env=environment) as building:
+            wait_until(lambda: os.path.exists(f"{folder}/started"))
+            with open(f"{folder}/started") as file:
+                sleeper = int(file.read())
+            os.remove(f"{folder}/started")
+            building.send_signal(getattr(signal, name))
+            _, messages = building.communicate(timeout=20)
+        wait_until(lambda: not alive(sleeper))
         report.true(f"{command[0]} ended by {name}", building.returncode == 130 and messages.endswith(f"{name} has ended the compiler: slow is not built\n"), messages)
     report.true("run ended by a signal leaves nothing in the cache", os.listdir(f"{cache}/meshwright") == [])
 

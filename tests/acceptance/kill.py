@@ -10,7 +10,7 @@ import numpy as np
 
 from common import TOP, Report, meshc, scratch, sets
 from common import run as execute
-from processes import alive, children, leftovers, own_memory, rank_of, status, wait_until
+from processes import alive, children, leftovers, own_memory, rank_of, started, status, wait_until
 
 SEED = 20261120
 RANKS = 3
@@ -28,22 +28,21 @@ def can_exit(pid):
 def kill_once(report, folder, name, death, transport, dice):
     before = leftovers()
     environment = {**os.environ, "MESHRT_TRANSPORT": transport, "LD_PRELOAD": f"{folder}/exit_on_signal.so"}
-    job = subprocess.Popen([f"{folder}/gpt/gpt", "-n", str(RANKS), f"{folder}/run.yaml"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment)
-    wait_until(lambda: len(children(job.pid)) == RANKS and all(map(can_exit, children(job.pid))))
-    ranks = children(job.pid)
-    time.sleep(dice.uniform(0.0, 1.0))
-    victim = dice.choice(ranks)
-    rank = rank_of(victim)
     number, words = DEATHS[death]
-    os.kill(victim, number)
-    start = time.monotonic()
-    try:
-        _, messages = job.communicate(timeout=20)
-    except subprocess.TimeoutExpired:
-        job.kill()
-        report.true(name, False, "the job hangs")
-        return
-    seconds = time.monotonic() - start
+    with started(f"{folder}/gpt/gpt", "-n", RANKS, f"{folder}/run.yaml", env=environment) as job:
+        wait_until(lambda: len(children(job.pid)) == RANKS and all(map(can_exit, children(job.pid))))
+        ranks = children(job.pid)
+        time.sleep(dice.uniform(0.0, 1.0))
+        victim = dice.choice(ranks)
+        rank = rank_of(victim)
+        os.kill(victim, number)
+        start = time.monotonic()
+        try:
+            _, messages = job.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            report.true(name, False, "the job hangs")
+            return
+        seconds = time.monotonic() - start
     errors = [line for line in messages.splitlines() if line.strip()]
     named = len(errors) == 1 and errors[0].startswith(f"rank {rank} ") and words in errors[0]
     good = job.returncode == 3 and seconds <= 1 and named and not any(map(alive, ranks)) and leftovers() <= before

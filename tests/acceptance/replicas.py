@@ -2,6 +2,7 @@
 momentum, in f64 within 1e-9 over three outer steps; stopped between two of them and resumed, on other transports, and one rank that trains the replicas in turn. With a
 scaled loss: scaled_replicas.py."""
 import json
+import re
 
 import numpy as np
 
@@ -156,10 +157,13 @@ def apart(found, expected):
 
 
 def check_numbers(report, bench, case, mesh, ranks, replicas, sync, trained, micro_batches, split):
+    """`split`: the dim that `model` splits within a replica; behind "l" with attributes of the pipeline that its turns make."""
+    split, comma, attributes = split.partition(",")
+    pipe = f" {{ microbatches: {micro_batches}{comma}{attributes} }}" if split == "l" else ""
     (text, outer), frozen = OUTER[case], FROZEN[trained]
-    name = "-".join(filter(None, (case, trained, str(ranks), str(sync), "micro" * (micro_batches > 1), "batch" * (split == "batch"))))
+    name = "-".join(filter(None, (case, trained, str(ranks), str(sync), "micro" * (micro_batches > 1), split if split != "h" else "", re.sub("[^a-z0-9]+", "-", attributes).strip("-"))))
     steps = 3 * sync + 1  # ends between two outer steps
-    program = bench.program(name, f"layout default on {'plane' if 'model' in mesh else 'line'} {{ batch -> data {{ sync: {sync}{text}{f', accumulate: {micro_batches}' if micro_batches > 1 else ''} }}{f'; {split} -> model' if 'model' in mesh else ''} }}\n", mesh, frozen, SPECS.get(trained, SPEC))
+    program = bench.program(name, f"layout default on {'plane' if 'model' in mesh else 'line'} {{ batch -> data {{ sync: {sync}{text}{f', accumulate: {micro_batches}' if micro_batches > 1 and not pipe else ''} }}{f'; {split} -> model{pipe}' if 'model' in mesh else ''} }}\n", mesh, frozen, SPECS.get(trained, SPEC))
     lines, said = bench.train(program, ranks, name, steps)
     curve, validated, expected = bench.simulated(replicas, sync, outer, frozen, steps)
     losses = {line["step"]: (line["loss"], line["watch"]["grad_norm"]) for line in lines if "loss" in line}
@@ -292,7 +296,7 @@ def check_drawn(report, folder, random):
     report.true("draws of an evaluation by micro-batches of replicas", "are equal" in execute(meshc(), "verify", f"{folder}/drawn.mesh", "--layout", "both", "-A", "changes_numbers").stdout)
 
 
-WIDE = """dim batch = 64, a = 32, h = 128, g = h, l = 4
+WIDE = """dim batch = 512, a = 32, h = 128, g = h, l = 4
 model Wide {
   input x : real[batch, a]
   param w : real[a, h] = fan_in[a]
@@ -338,10 +342,12 @@ def run(small):
     with scratch() as folder:
         bench = Bench(folder, random)
         cases = [("diloco", "data=2", 2, 2, 4, "", 1), ("momentum", "data=2,model=2", 4, 2, 3, "", 1), ("none", "data=2", 2, 2, 3, "layers", 1), ("diloco", "data=2,model=2", 4, 2, 2, "merged", 1),
-                 ("diloco", "data=2", 2, 2, 4, "", 2), ("momentum", "data=2,model=2", 4, 2, 2, "merged", 4), ("diloco", "data=2,model=2", 4, 2, 2, "", 2, "batch")]
+                 ("diloco", "data=2", 2, 2, 4, "", 2), ("momentum", "data=2,model=2", 4, 2, 2, "merged", 4), ("diloco", "data=2,model=2", 4, 2, 2, "", 2, "batch"),
+                 ("diloco", "data=2,model=2", 4, 2, 3, "", 2, "l"), ("momentum", "data=2,model=2", 4, 2, 2, "layers", 4, 'l, schedule: "zb_h1"')]
         if not small:
             cases += [("none", "data=4", 4, 4, 5, "", 1), ("diloco", "data=4,model=2", 8, 4, 3, "", 1), ("diloco", "data=8", 8, 8, 2, "", 1), ("momentum", "data=2", 2, 2, 7, "", 1),
-                      ("none", "data=4", 4, 4, 2, "layers", 2), ("diloco", "data=4,model=2", 8, 4, 3, "", 2), ("momentum", "data=2,model=2", 4, 2, 3, "merged", 1, "batch")]
+                      ("none", "data=4", 4, 4, 2, "layers", 2), ("diloco", "data=4,model=2", 8, 4, 3, "", 2), ("momentum", "data=2,model=2", 4, 2, 3, "merged", 1, "batch"),
+                      ("none", "data=4,model=2", 8, 4, 3, "", 2, 'l, schedule: "gpipe"'), ("diloco", "data=2,model=2", 4, 2, 3, "", 1, "l"), ("diloco", "data=2,model=2", 4, 2, 2, "", 4, 'l, remat: "stage"')]
         for case, mesh, ranks, replicas, sync, trained, micro_batches, *split in cases:
             def action():
                 program, name, steps = check_numbers(report, bench, case, mesh, ranks, replicas, sync, trained, micro_batches, *(split or ["h"]))

@@ -15,7 +15,7 @@ from common import TOP, Report, json_lines, meshc, scratch, sets
 from common import run as execute
 from hosts import MESHRUN, TOKEN, by_hand, by_hydra, by_mpirun
 from network import Network, permitted
-from processes import children, running_from, wait_until
+from processes import children, running_from, started, wait_until
 from slurm import free_port, munged
 
 SEED = 20261125
@@ -203,14 +203,11 @@ def on_two_hosts(report, bench, munge):
 def squatted(report, bench):
     """Where somebody else listens first, the job is refused, and he learns nothing."""
     port = free_port()
-    squatter = subprocess.Popen(["/usr/bin/python3", "-c", f"import os, socket; os.setuid({NOBODY}); s = socket.create_server(('0.0.0.0', {port})); print(flush=True); s.accept(); s.accept()"],
-                                stdout=subprocess.PIPE)
-    squatter.stdout.readline()
+    server = f"import os, socket; os.setuid({NOBODY}); s = socket.create_server(('0.0.0.0', {port})); print(flush=True); s.accept(); s.accept()"
     variables = {"SLURM_PROCID": 0, "SLURM_STEP_NUM_TASKS": 2, "SLURM_JOB_ID": 1, "SLURM_STEP_ID": 0, "SLURM_STEP_NODELIST": "127.0.0.[1-2]", "MESHRT_PORT": port, "MESHRT_TOKEN": TOKEN}
-    done = execute(bench.program, *bench.arguments("squatted"), env={name: str(value) for name, value in variables.items()}, code=None, timeout=60)
-    squatter.kill()
-    squatter.wait()
-    squatter.stdout.close()
+    with started("/usr/bin/python3", "-c", server, stdout=subprocess.PIPE) as squatter:
+        squatter.stdout.readline()
+        done = execute(bench.program, *bench.arguments("squatted"), env={name: str(value) for name, value in variables.items()}, code=None, timeout=60)
     report.true("a port that another user has taken: the job is refused", done.returncode == 3 and re.search(rf"cannot listen at \S+:{port}: Address already in use", done.stderr), done.stderr.strip()[-300:])
 
 

@@ -77,7 +77,8 @@ constexpr Added everywhere = {.products = 7, .columns = 3, .sums = 1, .rows = 1,
 INSTANTIATE_TEST_SUITE_P(layouts, SumsOfTurns,
                          testing::Values(OfLayout{"parts", everywhere}, OfLayout{"again", everywhere},
                                          OfLayout{"stages", everywhere}, OfLayout{"chunks", everywhere},
-                                         OfLayout{"apart", everywhere}, OfLayout{"there", ends_apart}),
+                                         OfLayout{"apart", everywhere}, OfLayout{"there", ends_apart},
+                                         OfLayout{"replicas", everywhere}, OfLayout{"stages_of_replicas", everywhere}),
                          [](const auto& one) { return std::string(one.param.layout); });
 
 }  // namespace
