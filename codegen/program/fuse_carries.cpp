@@ -48,7 +48,8 @@ class CarryFuser {
     if (found == readers.end()) return {};
     const size_t at = *found;
     const Access carry = *copied_to(steps[at], made);
-    if (!carry.is_plain() || is_view(carry) || !may_write(*p, carry)) return {};
+    if (!carry.maps.empty() || is_view(carry) || !may_write(*p, carry)) return {};
+    if (!carry.turns.empty() && program_.buffer(storage(program_, carry.buffer)).stored) return {};
     // What the carry held nobody reads behind the product, and the product's result nobody before it or elsewhere; what
     // is copied stays as it is.
     if (std::ranges::any_of(uses_.users(steps, carry), [&](size_t user) { return user > i && user != at; })) return {};

@@ -39,7 +39,8 @@ class TermJoiner {
     int step;
     RankSet ranks;
     bool is_nothing;
-    bool is_plain;  // of all of it, by its own name
+    const Access* access;
+    std::vector<LoopId> loops;  // around the step
   };
   struct Sum {
     const Step* step;
@@ -53,31 +54,49 @@ class TermJoiner {
     int number = 0;
     for (const Routine& routine : program_.routines) {
       std::vector<RankSet> ranks{classes_.all()};
+      std::vector<LoopId> loops;
       walk(
-          routine.steps, [&](const Step& step) { add(step, number++, ranks.back()); },
-          [&](const Step& step, const Steps&) { ranks.push_back(classes_.entering(step, ranks.back())); },
-          [&](const Step&, const Steps&) { ranks.pop_back(); });
+          routine.steps, [&](const Step& step) { add(step, number++, ranks.back(), loops); },
+          [&](const Step& step, const Steps&) {
+            ranks.push_back(classes_.entering(step, ranks.back()));
+            const auto* loop = std::get_if<ForStep>(&step.what);
+            loops.push_back(loop ? loop->loop : LoopId{});
+          },
+          [&](const Step&, const Steps&) {
+            ranks.pop_back();
+            loops.pop_back();
+          });
     }
   }
 
-  void add(const Step& step, int number, const RankSet& ranks) {
+  void add(const Step& step, int number, const RankSet& ranks, const std::vector<LoopId>& loops) {
     if (has_bodies(step)) return;
     for_each_access(step, [&](const Access& access, Use) {
-      const BufferId memory = storage(program_, access.buffer);
-      uses_[memory].push_back({number, ranks, is_nothing(step), access.buffer == memory && access.is_plain()});
+      uses_[storage(program_, access.buffer)].push_back({number, ranks, is_nothing(step), &access, loops});
     });
     const std::optional<SingleMap> map = single_map(step);
     if (!map || map->function != MapFunction::add || !map->load(0) || !map->load(1)) return;
     sums_.push_back({&step, number, ranks, {*map->load(0), *map->load(1)}, map->to});
   }
 
+  bool is_view(const Access& access) const { return storage(program_, access.buffer) != access.buffer; }
+  /// Of all of a buffer, by its own name.
+  bool is_whole(const UseAt& use) const { return use.access->is_plain() && !is_view(*use.access); }
+  /// Where a sum that lies in a slot of its turn, as of each replica, may be meant.
+  static bool is_in_turn(const UseAt& use, const Access& sum) {
+    return std::ranges::all_of(sum.turns,
+                               [&](const TurnIndex& turn) { return std::ranges::count(use.loops, turn.loop) > 0; });
+  }
+
   /// The ranks that make the term; nothing where it cannot lie where the sum does.
   std::optional<RankSet> makers(const Sum& sum, const Access& term) const {
-    const Buffer &of_term = program_.buffer(term.buffer), &of_sum = program_.buffer(sum.to.buffer);
-    if (keep_[term.buffer.index] || of_term.type != of_sum.type || of_term.dims != of_sum.dims) return {};
+    const Buffer& of_term = program_.buffer(term.buffer);
+    if (keep_[term.buffer.index] || of_term.type != program_.buffer(sum.to.buffer).type ||
+        !std::ranges::equal(of_term.dims, dims_of(program_, sum.to)))
+      return {};
     RankSet makers(classes_.count()), others(classes_.count());
     for (const UseAt& use : uses_.at(storage(program_, term.buffer))) {
-      if (!use.is_plain || use.step > sum.number) return {};
+      if (!is_whole(use) || use.step > sum.number || !is_in_turn(use, sum.to)) return {};
       if (use.step < sum.number) unite(use.is_nothing ? others : makers, use.ranks);
     }
     if (intersect(makers, others)) return {};
@@ -88,8 +107,9 @@ class TermJoiner {
   bool join(const Sum& sum) {
     const auto first = makers(sum, sum.terms[0]), second = makers(sum, sum.terms[1]);
     if (!first || !second || intersect(*first, *second) || sum.terms[0] == sum.terms[1]) return false;
+    if (!sum.to.maps.empty()) return false;
     for (const UseAt& use : uses_.at(storage(program_, sum.to.buffer)))
-      if (!use.is_plain || use.step < sum.number) return false;
+      if (use.step < sum.number || (!is_whole(use) && *use.access != sum.to)) return false;
     const auto is_term = [&](const Access& access) { return std::ranges::count(sum.terms, access) > 0; };
     if (std::ranges::any_of(sum.terms,
                             [&](const Access& term) { return program_.buffer(term.buffer).space == Space::arena; }))

@@ -33,7 +33,8 @@ bool Lowering::is_made_at(ValueId value, const Place& place) const {
 
 /// The buffer of a carry, holding its initial value: of what stages hand on at the stage where it begins. Into others
 /// it comes, also where these have the initial value for what they make of it besides. Where it is the buffer of an
-/// initial value without a name, that is called as the result.
+/// initial value without a name, that is called as the result. What the micro-batches of a pipeline add up for a
+/// replica lies where that keeps it.
 Access Lowering::enter(const LoopOp& op, const LoopOp::Carry& carry) {
   const Place all = where(carry.initial);
   at_ = is_handed_on(op, carry) ? beginning(op, all) : all;
@@ -41,13 +42,16 @@ Access Lowering::enter(const LoopOp& op, const LoopOp::Carry& carry) {
   Access initial = in_memory(carry.initial);
   // A loop within another begins anew in each turn of that: what was made outside is needed again.
   const bool made_beside = graph_.value(carry.initial).body == graph_.value(carry.result).body;
-  if (!comes_in && made_beside && is_alone(carry.initial) && is_made_at(carry.initial, at_) &&
+  const std::optional<Access>& kept = target_[carry.result.index];
+  const bool there =
+      stages_.is_pipeline(op) && kept && std::ranges::equal(dims_of(program_, *kept), local_dims(carry.entering));
+  if (!there && !comes_in && made_beside && is_alone(carry.initial) && is_made_at(carry.initial, at_) &&
       dims_of(program_, initial).size() == program_.buffer(initial.buffer).dims.size() &&
       program_.buffer(initial.buffer).dims == local_dims(carry.entering)) {
     if (known_as(graph_, carry.initial).empty()) call_as(carry.result, initial.buffer);
     return initial;
   }
-  Access own{new_buffer(carry.result, kind_of(carry.result)), {}};
+  const Access own = there ? *kept : Access{new_buffer(carry.result, kind_of(carry.result)), {}};
   copy(initial, own);
   return own;
 }

@@ -156,9 +156,12 @@ void MemoryUses::use_instead(const Access& from, const Access& to) {
   });
 }
 
-void MemoryUses::use_instead(BufferId from, BufferId to) {
-  change_users({from, {}}, {to, {}}, [&](Access& access) {
-    if (access.buffer == from) access.buffer = to;
+void MemoryUses::use_instead(BufferId from, const Access& to) {
+  change_users({from, {}}, to, [&](Access& access) {
+    if (access.buffer != from) return;
+    access.buffer = to.buffer;
+    access.turns.insert(access.turns.begin(), to.turns.begin(), to.turns.end());
+    for (IndexMap& map : access.maps) map.position += to.turns.size();
   });
 }
 

@@ -43,8 +43,8 @@ class MemoryUses {
   void move_on(Steps&, size_t from, size_t to);
   /// All that use `from` use `to`. What messages need in the arena they need there.
   void use_instead(const Access& from, const Access& to);
-  /// The same of all accesses to the buffer, in whatever turn.
-  void use_instead(BufferId from, BufferId to);
+  /// The same of all accesses to the buffer, in whatever turn: their turns come behind those of `to`.
+  void use_instead(BufferId from, const Access& to);
   bool is_removed(const Step& step) const { return removed_.contains(&step); }
   /// Takes what was removed out of the lists; nothing else may be asked afterwards.
   void sweep();
