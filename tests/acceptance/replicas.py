@@ -1,4 +1,4 @@
-"""Replicas that train apart (local SGD, DiLoCo) against a simulation in NumPy: losses, what they have in common, each replica's parameters, moments and the outer
+"""Replicas that train apart (local SGD, DiLoCo), pipelines among them, against a simulation in NumPy: losses, what they have in common, each replica's parameters, moments and the outer
 momentum, in f64 within 1e-9 over three outer steps; stopped between two of them and resumed, on other transports, and one rank that trains the replicas in turn. With a
 scaled loss: scaled_replicas.py."""
 import json
