@@ -10,8 +10,8 @@
 namespace mesh {
 namespace {
 
-/// The coordinates whose stages need a value of the root body; `all` too where something needs it that is of no one
-/// stage.
+/// The coordinates whose stages need a value of the root body or of a replica's turn; `all` too where something needs
+/// it that is of no one stage.
 class Needed {
  public:
   Needed(const Graph& graph, const Layout& layout, const Stages& stages)

@@ -78,8 +78,9 @@ std::vector<Where> Placer::place_of_tensors(const Node& node) const {
 /// tensors are, so that a parameter's owner makes alone what is made of it.
 std::vector<Where> Placer::must_lie(NodeId id) const {
   const Node& node = graph_.node(id);
-  if (node.body == graph_.root() && !std::holds_alternative<LoopOp>(node.op)) return place_of_tensors(node);
-  return in_own_turn(stages_.must_lie(id), node.body);
+  const bool is_around = node.body == graph_.root() || (stages_ && node.body == stages_.around());
+  const bool by_tensors = is_around && !std::holds_alternative<LoopOp>(node.op);
+  return in_own_turn(by_tensors ? place_of_tensors(node) : stages_.must_lie(id), node.body);
 }
 
 /// The same place in the turns that each rank makes of the loops around a body.
@@ -175,7 +176,7 @@ ValueId Placer::collected(const LoopOp& loop, const LoopOp::Collect& kept) {
     if (const auto ruled = ruled_turn(loop, kept)) return bring(turn, *ruled, "the rank that keeps this turn of it");
     if (stages_.is_pipeline(loop)) return turn;  // the stage that makes it keeps it
   } else if (stages_ && loop.body == stages_.around() && std::ranges::any_of(placement(turn).at, &Where::varying)) {
-    return turn;
+    return turn;  // a replica's, too: of a gradient that goes to its update there
   }
   Placement everywhere = placement(turn);
   hold_everywhere(everywhere);

@@ -105,7 +105,9 @@ void check_micro_batches(const Graph& graph, const Layout& layout, DiagnosticSin
                            replicas == 1 ? whole : fmt::format("the {} samples of a replica", own));
   if (replicas == 1) report.label(batch.span, "the batch of one step");
   else report.label(layout.replicas.span, "each of {} replicas has its part of {}", replicas, whole);
-  report.help(fmt::format("`accumulate: {}` or a batch of {} would do", fewer, (own / count + 1) * count * replicas));
+  const int64_t larger = (own / count + 1) * count * replicas;
+  if (layout.pipeline) report.help(fmt::format("`microbatches: {}` or a batch of {} would do", fewer, larger));
+  else report.help(fmt::format("`accumulate: {}` or a batch of {} would do", fewer, larger));
 }
 
 void resolve_attributes(const ast::Place& place, const Graph& graph, const std::set<DimId>& loops, bool general,

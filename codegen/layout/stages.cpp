@@ -20,8 +20,9 @@ NodeId main_loop(const Graph& graph, BodyId body) {
   for (const NodeId id : graph.body(body).nodes) {
     const auto* loop = std::get_if<LoopOp>(&graph.node(id).op);
     if (!loop) continue;
-    if (loop->dim == graph.micro_batches.turns) found = id;
-    else if (loop->dim == graph.replicas.turns) found = main_loop(graph, loop->body);
+    const bool of_replicas = loop->dim == graph.replicas.turns;
+    const NodeId time = of_replicas ? main_loop(graph, loop->body) : id;
+    if (time && (of_replicas || loop->dim == graph.micro_batches.turns)) found = time;
   }
   return found;
 }

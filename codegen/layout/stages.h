@@ -62,12 +62,12 @@ class Stages {
   StagePlace place(NodeId) const;
   /// Of the node that makes the value; of what a divided loop leaves, the gap behind it.
   StagePlace place_of(ValueId) const;
-  /// The divided loop whose turns the stages have among them of a value of the body or the root, under whichever
+  /// The divided loop whose turns the stages have among them of a value of the body or around it, under whichever
   /// name, or of what they have terms of.
   std::optional<DimId> turns_of(ValueId) const;
 
   BodyId body() const { return body_; }
-  /// Where the loop over micro-batches stands: the root, or the turn of a replica.
+  /// Where the pipeline's loop over micro-batches stands: the root, or the turn of a replica.
   BodyId around() const { return graph_->node(graph_->body(body_).owner).body; }
   /// Of F.
   bool is_forward(const LoopOp& loop) const { return is(loop, Part::forward); }

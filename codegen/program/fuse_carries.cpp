@@ -49,6 +49,7 @@ class CarryFuser {
     const size_t at = *found;
     const Access carry = *copied_to(steps[at], made);
     if (!carry.maps.empty() || is_view(carry) || !may_write(*p, carry)) return {};
+    // A forward step that another entry executes too would change the stored tensor.
     if (!carry.turns.empty() && program_.buffer(storage(program_, carry.buffer)).stored) return {};
     // What the carry held nobody reads behind the product, and the product's result nobody before it or elsewhere; what
     // is copied stays as it is.

@@ -107,7 +107,7 @@ class TermJoiner {
   bool join(const Sum& sum) {
     const auto first = makers(sum, sum.terms[0]), second = makers(sum, sum.terms[1]);
     if (!first || !second || intersect(*first, *second) || sum.terms[0] == sum.terms[1]) return false;
-    if (!sum.to.maps.empty()) return false;
+    if (!sum.to.maps.empty() || is_view(sum.to)) return false;
     for (const UseAt& use : uses_.at(storage(program_, sum.to.buffer)))
       if (use.step < sum.number || (!is_whole(use) && *use.access != sum.to)) return false;
     const auto is_term = [&](const Access& access) { return std::ranges::count(sum.terms, access) > 0; };

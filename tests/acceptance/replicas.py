@@ -15,7 +15,7 @@ from oracle import torch_optim as optim
 
 SEED = 20261123
 BOUND = 1e-9
-BATCH, A, H, L, O = 8, 5, 7, 2, 3
+BATCH, A, H, L, O = 8, 5, 7, 4, 3
 CLIP, RATE = 0.4, 0.03
 
 SPEC = f"""dim batch = {BATCH}, a = {A}, h = {H}, g = h, l = {L}, o = {O}
@@ -343,11 +343,11 @@ def run(small):
         bench = Bench(folder, random)
         cases = [("diloco", "data=2", 2, 2, 4, "", 1), ("momentum", "data=2,model=2", 4, 2, 3, "", 1), ("none", "data=2", 2, 2, 3, "layers", 1), ("diloco", "data=2,model=2", 4, 2, 2, "merged", 1),
                  ("diloco", "data=2", 2, 2, 4, "", 2), ("momentum", "data=2,model=2", 4, 2, 2, "merged", 4), ("diloco", "data=2,model=2", 4, 2, 2, "", 2, "batch"),
-                 ("diloco", "data=2,model=2", 4, 2, 3, "", 2, "l"), ("momentum", "data=2,model=2", 4, 2, 2, "layers", 4, 'l, schedule: "zb_h1"')]
+                 ("diloco", "data=2,model=2", 4, 2, 3, "", 2, "l"), ("momentum", "data=2,model=2", 4, 2, 2, "layers", 4, 'l, schedule: "zb_v"')]
         if not small:
             cases += [("none", "data=4", 4, 4, 5, "", 1), ("diloco", "data=4,model=2", 8, 4, 3, "", 1), ("diloco", "data=8", 8, 8, 2, "", 1), ("momentum", "data=2", 2, 2, 7, "", 1),
                       ("none", "data=4", 4, 4, 2, "layers", 2), ("diloco", "data=4,model=2", 8, 4, 3, "", 2), ("momentum", "data=2,model=2", 4, 2, 3, "merged", 1, "batch"),
-                      ("none", "data=4,model=2", 8, 4, 3, "", 2, 'l, schedule: "gpipe"'), ("diloco", "data=2,model=2", 4, 2, 3, "", 1, "l"), ("diloco", "data=2,model=2", 4, 2, 2, "", 4, 'l, remat: "stage"')]
+                      ("none", "data=4,model=2", 8, 4, 3, "", 2, 'l, schedule: "gpipe"'), ("diloco", "data=2,model=2", 4, 2, 3, "", 1, "l"), ("none", "data=2,model=2", 4, 2, 2, "", 2, "l, chunks: 2"), ("diloco", "data=2,model=2", 4, 2, 2, "", 4, 'l, remat: "stage"')]
         for case, mesh, ranks, replicas, sync, trained, micro_batches, *split in cases:
             def action():
                 program, name, steps = check_numbers(report, bench, case, mesh, ranks, replicas, sync, trained, micro_batches, *(split or ["h"]))
