@@ -15,6 +15,7 @@
 #include "kernels/onednn.h"
 #include "kernels/product_table.h"
 #include "meshrt/failure.h"
+#include "refused_onednn.h"
 
 namespace meshrt {
 namespace {
@@ -124,6 +125,7 @@ TEST(ProductChoice, IsToldAsItIs) {
   else if (wanted == Implementation::openblas || instruction_set() == InstructionSet::portable)
     EXPECT_EQ(name.substr(0, 9), "openblas ");
   else EXPECT_EQ(name.substr(0, 7), std::string("own ") + (instruction_set() == InstructionSet::neon ? "neo" : "avx"));
+  if (is_refused_bf16([] { multiply_name({true, false}); })) return;
   EXPECT_EQ(multiply_warning(), "");  // OpenBLAS is there
   const bool has_pairs = instruction_set() >= InstructionSet::avx512_bf16;
   const std::string bf16 = has_pairs ? ", bf16 by vdpbf16ps" : ", bf16 widened";
