@@ -4,15 +4,13 @@ import json
 import os
 import re
 import signal
-import subprocess
-import time
 
 import numpy as np
 
 from common import TOP, Report, json_lines, meshc, scratch, sets
 from common import run as execute
 from network import Network, permitted, without_table
-from processes import running_from, started, wait_until
+from processes import ended, running_from, started, wait_until
 
 SEED = 20261122
 TOKEN = "a-secret-of-these-four-hosts"
@@ -136,13 +134,11 @@ def ends(report, folder, name, action, words, bound):
         with started(*command) as job:
             wait_until(lambda: os.path.exists(log) and os.path.getsize(log) > 2000, 30)
             action(net, agents_of(job.pid))
-            start = time.monotonic()
-            try:
-                _, said = job.communicate(timeout=60)
-            except subprocess.TimeoutExpired:
-                report.true(name, False, "the job hangs")
-                return
-            seconds = time.monotonic() - start
+            end = ended(job, 60)
+        if not end:
+            report.true(name, False, "the job hangs")
+            return
+        said, seconds = end
         wait_until(lambda: not running_from(folder), 15)  # a host that is cut off ends its ranks itself, as late
         said = without_table(said)
         good = job.returncode == 3 and seconds <= bound and len(said) == 1 and words in said[0]

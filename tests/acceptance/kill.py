@@ -3,14 +3,13 @@ message that names the rank and exit code 3, and leaves no process, memory objec
 import os
 import random
 import signal
-import subprocess
 import time
 
 import numpy as np
 
 from common import TOP, Report, meshc, scratch, sets
 from common import run as execute
-from processes import alive, children, leftovers, own_memory, rank_of, started, status, wait_until
+from processes import alive, children, ended, leftovers, own_memory, rank_of, started, status, wait_until
 
 SEED = 20261120
 RANKS = 3
@@ -36,13 +35,11 @@ def kill_once(report, folder, name, death, transport, dice):
         victim = dice.choice(ranks)
         rank = rank_of(victim)
         os.kill(victim, number)
-        start = time.monotonic()
-        try:
-            _, messages = job.communicate(timeout=20)
-        except subprocess.TimeoutExpired:
-            report.true(name, False, "the job hangs")
-            return
-        seconds = time.monotonic() - start
+        end = ended(job, 20)
+    if not end:
+        report.true(name, False, "the job hangs")
+        return
+    messages, seconds = end
     errors = [line for line in messages.splitlines() if line.strip()]
     named = len(errors) == 1 and errors[0].startswith(f"rank {rank} ") and words in errors[0]
     good = job.returncode == 3 and seconds <= 1 and named and not any(map(alive, ranks)) and leftovers() <= before

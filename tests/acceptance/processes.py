@@ -23,6 +23,16 @@ def started(*command, **options):
             stream.close()
 
 
+def ended(job, limit):
+    """(what it says on stderr, the seconds until it has ended); nothing where it hangs, for `limit` seconds."""
+    start = time.monotonic()
+    try:
+        _, said = job.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        return None
+    return said, time.monotonic() - start
+
+
 def children(pid):
     """The live processes below `pid`."""
     found = []
