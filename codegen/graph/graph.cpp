@@ -175,8 +175,8 @@ size_t hash_of(const Op& op) {
 }
 
 StoredId parameter_of(const Graph& graph, StoredId id) {
-  const StoredId parameter = graph.stored[id.index].parameter;
-  return parameter ? parameter : id;
+  while (graph.stored[id.index].parameter) id = graph.stored[id.index].parameter;
+  return id;
 }
 
 std::vector<DimId> sample_dims(const Graph& graph) {

@@ -43,7 +43,7 @@ struct Margin {
   explicit operator bool() const { return before > 0 || after > 0; }
 };
 
-/// Element type and dims in logical order (language.md, Dims 2). `index_of` is set for index(dim); then element is i32.
+/// Element type and dims in logical order. `index_of` is set for index(dim); then element is i32.
 struct ValueType {
   Type element = Type::f32;
   DimId index_of;
@@ -494,7 +494,7 @@ struct Graph {
 /// The condition that ends a loop early; unset where it makes every turn.
 ValueId until(const Graph&, const LoopOp&);
 
-/// The parameter whose a tensor of the optimizer is; any other tensor itself.
+/// The parameter whose a tensor of the optimizer is, of that of a replica too; any other tensor itself.
 StoredId parameter_of(const Graph&, StoredId);
 
 /// The dims that samples are in input tensors, slowest first; none without a sample dim.

@@ -142,8 +142,24 @@ DeclaredAxes Declared::of(ValueId id) const {
       continue;
     result.back() = split_of(*rule);
     used.insert(used.end(), rule->axes.begin(), rule->axes.end());
+    if (kind.kind == ValueKind::gradient && is_of_stages(id)) leave_to_stages(result.back());
   }
   return result;
+}
+
+/// Whether the value is of a micro-batch that goes through the stages of a pipeline.
+bool Declared::is_of_stages(ValueId id) const {
+  if (!layout_.pipeline) return false;
+  for (NodeId loop = graph_.body(graph_.value(id).body).owner; loop; loop = graph_.body(graph_.node(loop).body).owner)
+    if (std::get<LoopOp>(graph_.node(loop).op).dim == graph_.micro_batches.turns) return true;
+  return false;
+}
+
+/// A stage adds up what its micro-batches make of a gradient: only their sum is split over the axis of the stages.
+void Declared::leave_to_stages(std::optional<DimPlacement>& split) const {
+  if (!contains(split->axes, layout_.pipeline.axis)) return;
+  remove_axes(*split, {std::ranges::find(split->axes, layout_.pipeline.axis), split->axes.end()});
+  if (split->axes.empty() && !layout_.closed) split.reset();
 }
 
 Placement Declared::of(const Stored& stored) const {

@@ -40,6 +40,8 @@ class Declared {
 
  private:
   void find_gradients_of_turns(BodyId);
+  bool is_of_stages(ValueId) const;
+  void leave_to_stages(std::optional<DimPlacement>&) const;
   ValuePaths paths_of_stored(const std::string& path) const;
 
   const Graph& graph_;

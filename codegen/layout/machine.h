@@ -1,4 +1,4 @@
-// machine.h: the named machine by whose costs placements are chosen (YAML; language.md 22). Nothing measured is picked
+// machine.h: the named machine by whose costs placements are chosen (YAML). Nothing measured is picked
 // up silently.
 #pragma once
 #include <cstdint>

@@ -50,7 +50,7 @@ enum class RuleScope : uint8_t { general, params, grads, optimizer, activations,
 /// As the spec writes it: "params"; "" for general.
 const char* name_of(RuleScope);
 
-/// `dims -> axes unless others`, one rule a dim (lists are spread out). Precedence, dim by dim (language.md 17): pin,
+/// `dims -> axes unless others`, one rule a dim (lists are spread out). Precedence, dim by dim: pin,
 /// then `in` (deeper first), then scope, then general; a scope inside `in` ranks between the two.
 struct Rule {
   std::vector<DimId> dims;   // one dim, or the dims of a merged one (`kv * group`), first slowest

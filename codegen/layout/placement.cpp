@@ -125,6 +125,13 @@ Placement without_axes(Placement placement, const std::vector<AxisId>& axes) {
   return placement;
 }
 
+Placement reordered(const Placement& placement, const std::vector<DimId>& from, const std::vector<DimId>& to) {
+  Placement result = placement;
+  for (size_t i = 0; i < to.size(); ++i)
+    result.dims[i] = placement.dims[std::find(from.begin(), from.end(), to[i]) - from.begin()];
+  return result;
+}
+
 int64_t index_over(const MeshShape& mesh, const std::vector<AxisId>& axes, int64_t rank) {
   int64_t index = 0;
   for (AxisId axis : axes) index = index * mesh.axes[axis].size + mesh.coordinate(rank, axis);

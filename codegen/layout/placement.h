@@ -100,6 +100,8 @@ void hold_everywhere(Placement&);
 void remove_axes(DimPlacement&, const std::vector<AxisId>&);
 /// The value is complete, and the same, along these axes: each of its dims is split only by what precedes them.
 Placement without_axes(Placement, const std::vector<AxisId>&);
+/// The placement of a value with dims `to` that lies as one says of dims `from`: the same set in another order.
+Placement reordered(const Placement&, const std::vector<DimId>& from, const std::vector<DimId>& to);
 
 /// The index of a rank over axes, the first slowest.
 int64_t index_over(const MeshShape&, const std::vector<AxisId>& axes, int64_t rank);

@@ -1,4 +1,4 @@
-// rules.h: what a layout says of one dim of one value: the precedence of language.md 17.
+// rules.h: what a layout says of one dim of one value: which rule goes before which.
 #pragma once
 #include <map>
 #include <optional>

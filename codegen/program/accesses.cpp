@@ -156,6 +156,12 @@ size_t forward_steps(std::span<const Step> steps) {
   return static_cast<size_t>(std::ranges::find_if_not(steps, is_forward) - steps.begin());
 }
 
+bool are_slots_of(std::span<const LoopId> loops, std::span<const TurnIndex> turns) {
+  return std::ranges::all_of(turns, [&](const TurnIndex& turn) {
+    return turn.loop && turn == TurnIndex{turn.loop} && std::ranges::find(loops, turn.loop) != loops.end();
+  });
+}
+
 bool forward_part_updates(const Program& program, const Routine& routine) {
   bool updates = false;
   for (const Step& step : std::span(routine.steps).first(forward_steps(routine.steps)))

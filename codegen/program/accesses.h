@@ -24,6 +24,10 @@ uint64_t steps_asked();
 /// The same for one pass of a nest.
 void for_each_access(Pass&, const std::function<void(Access&, Use)>&);
 
+/// Whether each of the turns has a slot of its own, in one of these loops: within their bodies the slots are one value,
+/// as what a replica has of its own is.
+bool are_slots_of(std::span<const LoopId> loops, std::span<const TurnIndex> turns);
+
 /// What a step uses, for who asks of many others whether they may change places with it.
 class UsedMemory {
  public:

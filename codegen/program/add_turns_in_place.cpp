@@ -104,12 +104,7 @@ class TurnsInPlace {
     const auto &dims = buffer(sum).dims, &own = buffer(made).dims;
     if (dims.size() != own.size() + around.size() || !std::equal(own.begin(), own.end(), dims.begin() + more))
       return {};
-    const Step* const outermost = &steps[*uses_.place(steps, adder)];
-    for (const Step* one = &adder; one != outermost;) {
-      one = uses_.around(*one);
-      const auto* loop = std::get_if<ForStep>(&one->what);
-      if (loop && std::ranges::count(around, loop->loop, &TurnIndex::loop) > 0) return {};
-    }
+    if (!are_slots_of(uses_.loops_around(steps[*uses_.place(steps, adder)]), around)) return {};
     return around;
   }
 

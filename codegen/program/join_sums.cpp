@@ -59,22 +59,15 @@ class SumJoiner {
 
   Type type_of(const Access& access) const { return program_.buffer(access.buffer).type; }
 
-  /// Whether nobody uses its memory before step `i`: of what is kept of each turn, as of each replica, in the turn
-  /// whose list this is.
+  /// Whether nobody uses its memory before step `i`: of what is kept of each turn, as of each replica, in a turn of
+  /// loops around the list.
   bool is_made_at(const Steps& steps, size_t i, const Access& value) const {
     if (!value.maps.empty() || program_.buffer(value.buffer).view_of) return false;
-    if (!value.turns.empty() && !is_of_turn(steps[i], value)) return false;
+    if (!are_slots_of(uses_.loops_around(steps[i]), value.turns)) return false;
     return std::ranges::all_of(uses_.users(value), [&](const Step* user) {
       const std::optional<size_t> place = uses_.place(steps, *user);
       return place ? *place >= i : !value.turns.empty();
     });
-  }
-
-  /// Whether the value is the slot of the turn in whose list the step stands.
-  bool is_of_turn(const Step& step, const Access& value) const {
-    const Step* around = uses_.around(step);
-    const auto* loop = around ? std::get_if<ForStep>(&around->what) : nullptr;
-    return loop && value.turns == std::vector<TurnIndex>{loop->loop};
   }
 
   /// Nothing where more happens to it than that a step of the list begins it from zero, steps behind that add to it,

@@ -40,7 +40,6 @@ class TermJoiner {
     RankSet ranks;
     bool is_nothing;
     const Access* access;
-    std::vector<LoopId> loops;  // around the step
   };
   struct Sum {
     const Step* step;
@@ -51,12 +50,11 @@ class TermJoiner {
   };
 
   void find_uses() {
-    int number = 0;
     for (const Routine& routine : program_.routines) {
       std::vector<RankSet> ranks{classes_.all()};
       std::vector<LoopId> loops;
       walk(
-          routine.steps, [&](const Step& step) { add(step, number++, ranks.back(), loops); },
+          routine.steps, [&](const Step& step) { add(step, ranks.back(), loops); },
           [&](const Step& step, const Steps&) {
             ranks.push_back(classes_.entering(step, ranks.back()));
             const auto* loop = std::get_if<ForStep>(&step.what);
@@ -69,10 +67,12 @@ class TermJoiner {
     }
   }
 
-  void add(const Step& step, int number, const RankSet& ranks, const std::vector<LoopId>& loops) {
+  void add(const Step& step, const RankSet& ranks, const std::vector<LoopId>& loops) {
+    const int number = static_cast<int>(loops_.size());
+    loops_.push_back(loops);
     if (has_bodies(step)) return;
     for_each_access(step, [&](const Access& access, Use) {
-      uses_[storage(program_, access.buffer)].push_back({number, ranks, is_nothing(step), &access, loops});
+      uses_[storage(program_, access.buffer)].push_back({number, ranks, is_nothing(step), &access});
     });
     const std::optional<SingleMap> map = single_map(step);
     if (!map || map->function != MapFunction::add || !map->load(0) || !map->load(1)) return;
@@ -82,10 +82,9 @@ class TermJoiner {
   bool is_view(const Access& access) const { return storage(program_, access.buffer) != access.buffer; }
   /// Of all of a buffer, by its own name.
   bool is_whole(const UseAt& use) const { return use.access->is_plain() && !is_view(*use.access); }
-  /// Where a sum that lies in a slot of its turn, as of each replica, may be meant.
-  static bool is_in_turn(const UseAt& use, const Access& sum) {
-    return std::ranges::all_of(sum.turns,
-                               [&](const TurnIndex& turn) { return std::ranges::count(use.loops, turn.loop) > 0; });
+  /// Whether a sum is one value there, in a turn of loops around it where it has a slot of each.
+  bool is_one(const Access& sum, const UseAt& use) const {
+    return are_slots_of(loops_[static_cast<size_t>(use.step)], sum.turns);
   }
 
   /// The ranks that make the term; nothing where it cannot lie where the sum does.
@@ -96,7 +95,7 @@ class TermJoiner {
       return {};
     RankSet makers(classes_.count()), others(classes_.count());
     for (const UseAt& use : uses_.at(storage(program_, term.buffer))) {
-      if (!is_whole(use) || use.step > sum.number || !is_in_turn(use, sum.to)) return {};
+      if (!is_whole(use) || use.step > sum.number || !is_one(sum.to, use)) return {};
       if (use.step < sum.number) unite(use.is_nothing ? others : makers, use.ranks);
     }
     if (intersect(makers, others)) return {};
@@ -135,6 +134,7 @@ class TermJoiner {
   const std::vector<bool> keep_;
   const RankClasses classes_;
   std::map<BufferId, std::vector<UseAt>> uses_;
+  std::vector<std::vector<LoopId>> loops_;  // around each step, by number
   std::vector<Sum> sums_;
 };
 

@@ -58,6 +58,13 @@ const Step* MemoryUses::around(const Step& step) const {
   return found == around_.end() ? nullptr : found->second;
 }
 
+std::vector<LoopId> MemoryUses::loops_around(const Step& step) const {
+  std::vector<LoopId> loops;
+  for (const Step* one = around(step); one != nullptr; one = around(*one))
+    if (const auto* loop = std::get_if<ForStep>(&one->what)) loops.push_back(loop->loop);
+  return loops;
+}
+
 std::vector<size_t> MemoryUses::places(const Steps& steps, const std::vector<Step*>& of) const {
   std::vector<size_t> found;
   for (const Step* step : of)

@@ -29,6 +29,8 @@ class MemoryUses {
   std::optional<size_t> place(const Steps&, const Step&) const;
   /// The one in whose body the step stands; null of a routine's own.
   const Step* around(const Step&) const;
+  /// The loops in whose bodies it stands, innermost first.
+  std::vector<LoopId> loops_around(const Step&) const;
   /// The places in this list of the steps that read, write, or use the memory, in order.
   std::vector<size_t> readers(const Steps&, const Access&) const;
   std::vector<size_t> writers(const Steps&, const Access&) const;

@@ -142,11 +142,10 @@ void Choices::add_dims(const Graph& graph) {
 }
 
 /// Turns of a loop of the model itself as stages. As many micro-batches as keep them busy, where these divide the
-/// batch.
+/// batch, of replicas that train apart the part of each.
 void Choices::add_pipelines(const Graph& graph) {
-  if (written_.pipeline || written_.replicas || written_.accumulate > 1 || !graph.sample_dim || !graph.objective)
-    return;
-  const int64_t batch = graph.dim(graph.sample_dim).size;
+  if (written_.pipeline || written_.accumulate > 1 || !graph.sample_dim || !graph.objective) return;
+  const int64_t batch = graph.dim(graph.sample_dim).size / written_.replicas.count;
   for (const NodeId id : graph.body(graph.root()).nodes) {
     const auto* loop = std::get_if<LoopOp>(&graph.node(id).op);
     if (!loop || turns_are_free(graph, *loop)) continue;

@@ -51,6 +51,7 @@ TEST(OwnedParameters, equal_one_rank) {
       tests::expect_as_one_rank(ends(layout, {{"pipe", stages}}), std::string(layout) + std::to_string(stages));
   tests::expect_as_one_rank(ends("vee"), "vee");
   tests::expect_as_one_rank(ends("kept"), "kept");
+  tests::expect_as_one_rank(ends("shared"), "shared");
   tests::expect_as_one_rank(ends("zero"), "zero");
 }
 

@@ -21,13 +21,15 @@ struct Model {
   std::vector<std::string> axes;
 };
 
-std::optional<Compiled> compiled(const std::string& text) {
+std::optional<Compiled> compiled(const std::string& text, const std::string& machine = "") {
   SourceMap sources;
   sources.add("model.mesh", text);
+  if (!machine.empty()) sources.add("machine.yaml", machine);
   DiagnosticSink sink;
   for (const Lint& lint : known_lints()) sink.set_lint_level(lint.name, LintLevel::allow);
   CompileRequest request;
   request.files = {"model.mesh"};
+  if (!machine.empty()) request.machine_file = "machine.yaml";
   return compile(request, sources, sink);
 }
 
@@ -145,6 +147,32 @@ TEST(Search, WhatIsPrintedIsWhatWasFoundAndNothingOfItIsIdle) {
       EXPECT_NE(without->sharded().placements, found->sharded().placements) << line.text << "\n" << text;
     }
   }
+}
+
+TEST(Search, FindsStagesWithinReplicas) {
+  const std::string slow = "name: slow\nnode: { ranks: 1 }\nnetwork: { latency_us: 500, gbs: 0.1 }\n";
+  const std::string model =
+      "dim batch = 64, embed = 256, out = embed, wide = 1024, layer = 8\n"
+      "model Deep {\n"
+      "  input x, y : real[batch, embed]\n"
+      "  h = x\n"
+      "  repeat layer {\n"
+      "    param up : real[embed, wide] = fan_in[embed]\n"
+      "    param down : real[wide, out] = fan_in[wide]\n"
+      "    h = h + dot[wide](relu(dot[embed](h, up)), down)[out as embed]\n"
+      "  }\n"
+      "  loss = mean[batch, embed]((h - y) ^ 2)\n"
+      "  minimize loss with adamw(lr: 1e-3)\n"
+      "}\n"
+      "mesh grid { data: 2, pipe: 4 }\n";
+  const auto made = compiled(model + "layout l on grid { batch -> data { sync: 10 }; auto }\n", slow);
+  ASSERT_TRUE(made && made->found);
+  ASSERT_TRUE(made->sharded().layout.pipeline) << made->found->text;
+  const auto alone = compiled(model + "layout l on grid { batch -> data { sync: 10 } }\n", slow);
+  ASSERT_TRUE(alone);
+  EXPECT_LT(seconds_of(*made), seconds_of(*alone));
+  const int64_t own = 64 / 2;  // samples of a replica
+  EXPECT_EQ(own % made->sharded().layout.pipeline.micro_batches, 0);
 }
 
 TEST(Search, GivesTheSameTwice) {

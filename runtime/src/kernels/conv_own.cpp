@@ -51,10 +51,6 @@ auto multiply_add() {
   return chosen;
 }
 
-std::array<int64_t, 3> held(const WindowDims& windows, Held WindowDim::*side) {
-  return {(windows[0].*side).count, (windows[1].*side).count, (windows[2].*side).count};
-}
-
 /// How many patches are made at a time.
 template <class T>
 int64_t block_of(int64_t inner) {
@@ -73,9 +69,9 @@ class Convolution {
         from_(to_wide ? extents.out : extents.in),
         to_(to_wide ? extents.in : extents.out),
         kernel_{windows[0].kernel, windows[1].kernel, windows[2].kernel},
-        target_(held(windows, to_wide ? &WindowDim::wide : &WindowDim::narrow)),
-        patches_(lines, held(windows, to_wide ? &WindowDim::narrow : &WindowDim::wide), extents.batch, extents.groups,
-                 from_) {}
+        target_(counts_held(windows, to_wide ? &WindowDim::wide : &WindowDim::narrow)),
+        patches_(lines, counts_held(windows, to_wide ? &WindowDim::narrow : &WindowDim::wide), extents.batch,
+                 extents.groups, from_) {}
 
   void run(const In* source, const In* w, T* target) const {
     if (patches_.pixels() == 0) return;
@@ -198,7 +194,7 @@ void weights(const ConvCall<T, In>& call) {
   const auto& [makes, windows, extents, x, y, w] = call;
   const auto [batch, groups, in, out] = extents;
   const WindowClass lines = window_classes(windows, false).front();
-  const Patches<In> patches(lines, held(windows, &WindowDim::wide), batch, groups, in);
+  const Patches<In> patches(lines, counts_held(windows, &WindowDim::wide), batch, groups, in);
   if (in == 1 && out == 1 && groups > 1) return weights_by_channels(patches, groups, x, y, w);
   const int64_t pixels = patches.pixels(), inner = patches.inner();
   const bool in_place = patches.is_source();

@@ -9,10 +9,6 @@
 namespace meshrt {
 namespace {
 
-std::array<int64_t, 3> held(const WindowDims& windows, Held WindowDim::*side) {
-  return {(windows[0].*side).count, (windows[1].*side).count, (windows[2].*side).count};
-}
-
 /// How many elements each window along one dim has, of those that the rank holds.
 std::vector<int64_t> sizes_along(const WindowDim& window) {
   std::vector<int64_t> sizes;
@@ -41,7 +37,7 @@ std::vector<int64_t> sizes(const WindowDims& windows) {
 /// pixel lies).
 template <class T, class F>
 void for_each_wide_class(const WindowDims& windows, const PoolExtents& extents, F f) {
-  const std::array<int64_t, 3> wide = held(windows, &WindowDim::wide);
+  const std::array<int64_t, 3> wide = counts_held(windows, &WindowDim::wide);
   for (const WindowClass& lines : window_classes(windows, true)) {
     std::vector<int32_t> elements;
     for (const int64_t i : lines[0].taps)
@@ -49,7 +45,7 @@ void for_each_wide_class(const WindowDims& windows, const PoolExtents& extents, 
         for (const int64_t k : lines[2].taps)
           elements.push_back(static_cast<int32_t>((i * windows[1].kernel + j) * windows[2].kernel + k));
     const auto at = [&](size_t line, int64_t t) { return lines[line].target_begin + lines[line].target_step * t; };
-    f(Patches<T>(lines, held(windows, &WindowDim::narrow), extents.outer, 1, extents.inner), elements,
+    f(Patches<T>(lines, counts_held(windows, &WindowDim::narrow), extents.outer, 1, extents.inner), elements,
       [&, inner = extents.inner](int64_t outer, int64_t a, int64_t b, int64_t c) {
         return (((outer * wide[0] + at(0, a)) * wide[1] + at(1, b)) * wide[2] + at(2, c)) * inner;
       });
@@ -86,7 +82,7 @@ void max_pool(const WindowDim& slow, const WindowDim& middle, const WindowDim& f
               const T* x, T* y, int32_t* places) {
   const WindowDims windows{slow, middle, fast};
   const WindowClass lines = window_classes(windows, false).front();
-  const Patches<T> patches(lines, held(windows, &WindowDim::wide), extents.outer, 1, extents.inner);
+  const Patches<T> patches(lines, counts_held(windows, &WindowDim::wide), extents.outer, 1, extents.inner);
   const int64_t inner = extents.inner;
   if (inner == 0) return;
   patches.share_pixels(patches.inner(), [&](int64_t pixel, int64_t outer, int64_t a, int64_t b, int64_t c) {
@@ -124,7 +120,7 @@ void avg_pool(const WindowDim& slow, const WindowDim& middle, const WindowDim& f
               const T* x, T* y) {
   const WindowDims windows{slow, middle, fast};
   const WindowClass lines = window_classes(windows, false).front();
-  const Patches<T> patches(lines, held(windows, &WindowDim::wide), extents.outer, 1, extents.inner);
+  const Patches<T> patches(lines, counts_held(windows, &WindowDim::wide), extents.outer, 1, extents.inner);
   const std::vector<int64_t> counts = sizes(windows);
   const int64_t inner = extents.inner;
   if (inner == 0) return;

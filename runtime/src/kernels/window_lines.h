@@ -11,6 +11,11 @@
 
 namespace meshrt {
 
+/// How many elements of a side are held along each dim.
+inline std::array<int64_t, 3> counts_held(const WindowDims& windows, Held WindowDim::*side) {
+  return {(windows[0].*side).count, (windows[1].*side).count, (windows[2].*side).count};
+}
+
 /// Of what is held, the places of the elements that lie within the dim.
 int64_t first_inside(const Held& held);
 int64_t end_inside(const Held& held);

@@ -27,8 +27,10 @@ bool has_rdma() {
   return !std::filesystem::is_empty("/sys/class/infiniband", none) && !none;
 }
 
-// Which ways UCX may take between hosts.
-constexpr const char* ways_between_hosts = "^cma,posix";
+// Which ways UCX may take. Not by reading each other's memory (cma), which containers forbid and UCX answers with an
+// abort at the first large message; nor by files in /dev/shm (posix), which stay behind when a rank is killed while it
+// starts. On one host not by TCP either.
+constexpr const char *ways_between_hosts = "^cma,posix", *ways_on_a_host = "self,sysv";
 
 bool chosen_by_user(const char* variable, const std::string& ours) {
   const char* const value = std::getenv(variable);
@@ -49,10 +51,10 @@ UcxLibrary open_ucx(const Placement& placement) {
   setenv("UCX_DEBUG_SIGNO", "0", 0);       // SIGHUP ends a run; UCX would stop in it and wait for a debugger
   setenv("UCX_MEMTYPE_CACHE", "n", 0);     // there is only host memory
   setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 0);
-  // Not by reading each other's memory (cma), which containers forbid and UCX answers with an abort at the first large
-  // message; nor by files in /dev/shm (posix), which stay behind when a rank is killed while it starts. On one host not
-  // by TCP either.
-  setenv("UCX_TLS", placement.one_host() ? "self,sysv" : ways_between_hosts, 0);
+  // On one host nothing registers memory, so UCX need not hear of every mmap: when it tries whether it would, it makes
+  // segments of System V, which stay behind where a rank is killed between two lines of its own.
+  if (placement.one_host() && !chosen_by_user("UCX_TLS", ways_on_a_host)) setenv("UCX_MEM_EVENTS", "n", 0);
+  setenv("UCX_TLS", placement.one_host() ? ways_on_a_host : ways_between_hosts, 0);
   // With RDMA it has more to choose from than we know.
   if (!placement.one_host() && !has_rdma()) {
     // Left to itself, UCX may try bridges of containers first.
