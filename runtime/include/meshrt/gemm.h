@@ -89,9 +89,9 @@ extern template void multiply_batch(const Product<float, float, Float16>&, std::
 extern template void multiply_batch(const Product<float, Float16, float>&, std::span<const Batch>);
 
 /// Which implementations run, for messages and for ranks to compare: "own avx512", "openblas Haswell" or
-/// "own avx2, matrices without an epilogue openblas Haswell"; of a program that has products of narrow numbers what
-/// becomes of these too: ", bf16 by vdpbf16ps", or ", bf16 widened, f16 widened" to f32, ", matrices of bf16 oneDNN
-/// 2.6.3 avx512_amx".
+/// "own avx2, matrices of f64 without an epilogue openblas Haswell"; of a program that has products of narrow numbers
+/// what becomes of these too: ", bf16 by vdpbf16ps", or ", bf16 widened, f16 widened" to f32, ", matrices of bf16
+/// oneDNN 2.6.3 avx512_amx".
 std::string multiply_name(Narrow narrow = {});
 
 /// What to tell the user where products are far slower than they could be; else empty.

@@ -135,7 +135,7 @@ std::string name_of_wide() {
   const std::string library = "openblas " + blas().library->core();
   if (given_product_table()) return own + " and " + library;
   const bool all = wanted_of_wide() || instruction_set() == InstructionSet::portable;
-  return all ? library : own + ", matrices without an epilogue " + library;
+  return all ? library : own + ", matrices of f64 without an epilogue " + library;
 }
 
 }  // namespace
