@@ -134,7 +134,9 @@ DeclaredAxes Declared::of(ValueId id) const {
     const Rule* rule = rule_for(layout_, kind.kind, kind.paths, dims, dim);
     result.emplace_back();
     if (!rule) {
-      if (layout_.closed) result.back().emplace();
+      // Groups of a loop's turns lie as these do, which may be split.
+      const bool of_groups = std::ranges::count(graph_.grouped, dim, &GroupedTurns::groups) > 0;
+      if (layout_.closed && !of_groups) result.back().emplace();
       continue;
     }
     if (std::any_of(rule->axes.begin(), rule->axes.end(),
@@ -142,7 +144,8 @@ DeclaredAxes Declared::of(ValueId id) const {
       continue;
     result.back() = split_of(*rule);
     used.insert(used.end(), rule->axes.begin(), rule->axes.end());
-    if (kind.kind == ValueKind::gradient && is_of_stages(id)) leave_to_stages(result.back());
+    const bool of_stages = rule->span != layout_.pipeline.span && is_of_stages(id);
+    if (kind.kind == ValueKind::gradient && of_stages) leave_to_stages(result.back());
   }
   return result;
 }

@@ -49,6 +49,12 @@ std::vector<bool> placed_values(const Graph& graph) {
   return placed;
 }
 
+/// What there is of a parameter: one that is frozen has no gradient and no moments.
+std::vector<ValueKind> kinds_of(const Stored& parameter) {
+  if (parameter.frozen) return {ValueKind::parameter};
+  return {ValueKind::parameter, ValueKind::gradient, ValueKind::optimizer};
+}
+
 std::vector<Subject> subjects_of(const Graph& graph) {
   std::vector<Subject> all;
   auto others = other_names_of_stored(graph);
@@ -60,8 +66,7 @@ std::vector<Subject> subjects_of(const Graph& graph) {
       case StoredKind::optimizer:
       case StoredKind::cache: break;
       case StoredKind::parameter:
-        for (ValueKind kind : {ValueKind::parameter, ValueKind::gradient, ValueKind::optimizer})
-          all.push_back({kind, paths, stored.type, stored.span});
+        for (ValueKind kind : kinds_of(stored)) all.push_back({kind, paths, stored.type, stored.span});
     }
   }
   const std::vector<bool> placed = placed_values(graph);
@@ -97,8 +102,9 @@ std::vector<Subject> turns_of_parameters(const Graph& graph) {
     if (stored.kind != StoredKind::parameter || stored.stacked == 0) continue;
     ValueType turn = stored.type;
     turn.dims.erase(turn.dims.begin(), turn.dims.begin() + static_cast<std::ptrdiff_t>(stored.stacked));
-    for (ValueKind kind : {ValueKind::parameter, ValueKind::gradient})
-      all.push_back({kind, {stored.path, others[stored.path]}, turn, stored.span, "", stored.type.dims.front()});
+    for (ValueKind kind : kinds_of(stored))
+      if (kind != ValueKind::optimizer)
+        all.push_back({kind, {stored.path, others[stored.path]}, turn, stored.span, "", stored.type.dims.front()});
   }
   return all;
 }

@@ -52,6 +52,7 @@ TEST(OwnedParameters, equal_one_rank) {
   tests::expect_as_one_rank(ends("vee"), "vee");
   tests::expect_as_one_rank(ends("kept"), "kept");
   tests::expect_as_one_rank(ends("shared"), "shared");
+  for (const char* closed : {"shut", "pairs"}) tests::expect_as_one_rank(ends(closed), closed);
   tests::expect_as_one_rank(ends("zero"), "zero");
 }
 
