@@ -134,9 +134,15 @@ DeclaredAxes Declared::of(ValueId id) const {
     const Rule* rule = rule_for(layout_, kind.kind, kind.paths, dims, dim);
     result.emplace_back();
     if (!rule) {
-      // Groups of a loop's turns lie as these do, which may be split.
+      // Groups of a loop's turns lie as these do, which may be split; those of a pipeline's at their stages.
       const bool of_groups = std::ranges::count(graph_.grouped, dim, &GroupedTurns::groups) > 0;
-      if (layout_.closed && !of_groups) result.back().emplace();
+      if (const auto loop = layout_.pipeline.loop_over(dim);
+          loop && of_groups && !contains(used, layout_.pipeline.axis)) {
+        result.back() = DimPlacement{{layout_.pipeline.axis}, layout_.pipeline.loops[*loop].deal};
+        used.push_back(layout_.pipeline.axis);
+      } else if (layout_.closed && !of_groups) {
+        result.back().emplace();
+      }
       continue;
     }
     if (std::any_of(rule->axes.begin(), rule->axes.end(),
