@@ -63,8 +63,15 @@ struct Emitter {
     return fmt::format("{{{}, {}, {}}}", product(whole, 0, position), parts(whole, split, position),
                        product(whole, position + 1, static_cast<int>(whole.size())));
   }
-  /// The dim between its margins, and {outer, inner, before, after, edge}.
+  /// The dim between its margins.
   LocalDim own_margins() const { return without_margin(before[static_cast<size_t>(step.from_dim)]); }
+  /// Where the members' own parts begin.
+  std::string own_parts() const {
+    LocalDim dealt = own_margins();
+    dealt.placement.axes.clear();  // the group's
+    return part_table(context, dealt, step.axes);
+  }
+  /// {outer, inner, before, after, edge}
   std::string margins() const {
     const Margin& margin = before[static_cast<size_t>(step.from_dim)].placement.margin;
     const Edge& edge = margin.edge;
@@ -234,8 +241,8 @@ std::string plan_call(EmitContext& context, const CollectiveStep& step, Span spa
     case CollectiveKind::redistribute:
       return fmt::format("plan_redistribute({}, {}, {}, {}, {})", head, from, to, emitter.redistribution(), type);
     case CollectiveKind::halo:
-      return fmt::format("plan_exchange_margins({}, {}, {}, {}, {})", head, to,
-                         part_table(context, {emitter.own_margins().dim, {}}, step.axes), emitter.margins(), type);
+      return fmt::format("plan_exchange_margins({}, {}, {}, {}, {})", head, to, emitter.own_parts(), emitter.margins(),
+                         type);
     case CollectiveKind::broadcast:
       return fmt::format("plan_broadcast({}, {}, {}, {}, {}, {})", head, from, to, elements(context, step.to), type,
                          coordinate(context, step.at));

@@ -74,7 +74,9 @@ Placement Strategy::required(const OpContext& op, size_t operand) const {
     part.axes.insert(part.axes.end(), factor_axes[f].begin(), factor_axes[f].end());
     if (const Deal deal = deal_along(op, f, dim, op.factors[f].operands_at, operand)) part.deal = deal;
     if (!factor_axes[f].empty() && goes_round(op.factors[f], dim)) part.meets = meetings(op, f);
-    part.margin = op.margins.of(op.node, op.factors, f, operand, op.mesh.size(factor_axes[f]));
+    // Beside a part that is dealt out of order lie others' elements: no reader asks for them.
+    if (part.deal.in_order())
+      part.margin = op.margins.of(op.node, op.factors, f, operand, op.mesh.size(factor_axes[f]));
   }
   if (op.operands[operand])
     for (const Partial& partial : op.operands[operand]->partial)

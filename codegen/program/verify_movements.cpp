@@ -93,6 +93,7 @@ class MovementVerifier : public StepMessages {
       return say("fills margins of a dim that there is not");
     const DimPlacement& dim = c.before[static_cast<size_t>(c.from_dim)].placement;
     if (!dim.margin || dim.axes != c.axes) say("fills other margins than its dim has");
+    if (!dim.deal.in_order()) say("fills margins of parts whose neighbours lie elsewhere");
   }
 
   /// Any parts of the same dims: what moves does so within the group.

@@ -10,7 +10,7 @@ OF_MODELS = {"renames at once", "renames in a circle", "renames that give names 
              "values of 16 bits", "a metric of a state after its step", "a metric of a state, named and written out"}
 OF_LAYOUTS = {"pins alone", "pins of one input alone", "micro-batches", "micro-batches with split moments", "micro-batches with split gradients", "micro-batches with split parameters",
               "two axes in both orders", "sizes that do not divide", "fewer than parts", "loops computed again", "dims of both sides of renames on one axis",
-              "dims dealt in zigzag", "dims dealt in rounds", "turns at their owners", "turns of parameters alone at their owners", "turns dealt in zigzag or rounds"}
+              "dims dealt in zigzag", "dims dealt in rounds", "dims dealt by a list", "turns at their owners", "turns of parameters alone at their owners", "turns dealt in zigzag or rounds"}
 
 OF_PLACEMENTS = {"turns that ranks have among them", "attention as one op", "attention as one op in a loop", "keys in a ring", "keys in a ring in zigzag"}
 OF_MESSAGES = {"micro-batches of samples that mix"}
@@ -49,6 +49,7 @@ def of_layout(text, axes, sizes):
         found["fewer than parts"] |= sizes[d] < parts
     found["dims dealt in zigzag"] = 'owns: "zigzag"' in text
     found["dims dealt in rounds"] = 'owns: "rounds"' in text
+    found["dims dealt by a list"] = re.search(r'owns: "\d', text) is not None
     found["turns at their owners"] = re.search(r"(?m)^  [lm] -> [xyz]", text) is not None
     found["turns of parameters alone at their owners"] = re.search(r"params { [lm] -> [xyz]", text) is not None
     found["turns dealt in zigzag or rounds"] = re.search(r"\b[lm] -> [xyz][^;{}]* { owns", text) is not None

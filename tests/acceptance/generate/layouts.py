@@ -112,7 +112,7 @@ def among(random, dims, axes, loops, named=()):
 
 
 OWNS = ('owns: "zigzag"', 'owns: "zigzag"', 'owns: "rounds", rounds: 2', 'owns: "rounds", rounds: 3')
-RULE = re.compile(r"(\w+ -> (?!none)\w+(?: \* \w+)*(?: unless \w+(?:, \w+)*)?)(?: \{ (accumulate: \d+) \})?")
+RULE = re.compile(r"(\w+ -> (?!none)\w+(?: \* \w+)*(?: unless \w+(?:, \w+)*)?)(?!\w|,| \*| unless| \{ (?:owns|remat))(?: \{ (accumulate: \d+) \})?")
 
 
 def dealt(random, line):
@@ -123,6 +123,24 @@ def dealt(random, line):
         attributes = random.choice(OWNS) + (f", {rule[2]}" if rule[2] else "")
         return f"{rule[1]} {{ {attributes} }}"
     return RULE.sub(one, line)
+
+
+def listed(random, text, axes, sizes):
+    """Some of a layout's rules deal elements by a list, uneven and in any order, where every rank gets one; not samples, of which an evaluation may have fewer."""
+    def one(rule):
+        dim, parts = rule[1].split(" ")[0], 1
+        for axis in re.search(r"-> ([xyz](?: \* [xyz])*)", rule[1])[1].split(" * "):
+            parts *= axes[axis]
+        if dim == "batch" or parts < 2 or sizes[dim] < parts or random.random() < 0.4:
+            return rule[0]
+        cuts = sorted(random.sample(range(1, sizes[dim]), min(sizes[dim] - 1, parts - 1 + random.choice([0, 1, 2]))))
+        ranges = list(zip([0] + cuts, cuts + [sizes[dim]]))
+        if random.random() < 0.6:
+            random.shuffle(ranges)
+        of_ranks = [sorted(ranges[rank::parts]) for rank in range(parts)]
+        owns = 'owns: "' + "; ".join(", ".join(f"{begin}..{end}" for begin, end in some) for some in of_ranks) + '"'
+        return f"{rule[1]} {{ {owns}" + (f", {rule[2]}" if rule[2] else "") + " }"
+    return RULE.sub(one, text)
 
 
 def ring(random, attentions, axes, samples):

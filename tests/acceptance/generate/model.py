@@ -5,7 +5,7 @@ from collections import Counter
 
 from .expressions import Expressions
 from .features import of_layout
-from .layouts import layout
+from .layouts import layout, listed
 from .scope import Scope
 
 OPTIMIZERS = ["sgd(lr: 0.1)", "sgd(lr: 0.05, momentum: 0.9)", "sgd(lr: 0.05, momentum: 0.9, nesterov: true, weight_decay: 0.1)", "sgd(lr: 0.05, clip: 0.5)",
@@ -90,4 +90,7 @@ def spec(seed, attempt=0, every=False, draws=True):
     drawn = model(seed, every, draws)
     loops = sorted(set(re.findall(r"repeat (\w+)", drawn.text)))
     rules, axes = layout(randoms.Random(f"{seed} {attempt}"), drawn.splittable, drawn.sizes["batch"], loops, None if every else drawn)
+    lists = randoms.Random(f"{seed} {attempt} lists")
+    if lists.random() < 0.25:
+        rules = listed(lists, rules, axes, drawn.sizes)
     return Spec(drawn.text + rules, axes, Counter(set(drawn.features)) + of_layout(rules, axes, drawn.sizes), drawn.apart)
