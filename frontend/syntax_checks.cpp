@@ -1,4 +1,6 @@
 #include <cmath>
+#include <map>
+#include <string_view>
 
 #include "frontend/syntax_errors.h"
 
@@ -42,6 +44,39 @@ void check_syntax(const ast::Number& number, DiagnosticSink& sink) {
   if (std::isfinite(number.value)) return;
   sink.error("E0118", number.span, "number `{}` is out of range", number.text)
       .note("the largest number is about 1.8e308");
+}
+
+namespace {
+
+/// A name that says twice what something is: which of the two counts would be a guess.
+class GivenOnce {
+ public:
+  explicit GivenOnce(DiagnosticSink& sink) : sink_(sink) {}
+
+  void name(const ast::Name& name) {
+    const auto [first, fresh] = spans_.try_emplace(name.text, name.span);
+    if (!fresh)
+      sink_.error("E0122", name.span, "`{}` is given twice", name.text)
+          .label(first->second, "first here")
+          .help("leave one of them out");
+  }
+
+ private:
+  DiagnosticSink& sink_;
+  std::map<std::string_view, Span> spans_;
+};
+
+}  // namespace
+
+void check_syntax(const ast::Attributes& attributes, DiagnosticSink& sink) {
+  GivenOnce once(sink);
+  for (const ast::Attribute& attribute : attributes) once.name(attribute.key);
+}
+
+void check_syntax(const std::vector<ast::Argument>& arguments, DiagnosticSink& sink) {
+  GivenOnce once(sink);
+  for (const ast::Argument& argument : arguments)
+    if (argument.name) once.name(*argument.name);
 }
 
 void check_whole(const ast::Number& shift, DiagnosticSink& sink) {

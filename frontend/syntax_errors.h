@@ -28,6 +28,8 @@ void report_syntax_fault(const SyntaxFault& fault, DiagnosticSink& sink);
 void check_syntax(const ast::Item& item, DiagnosticSink& sink);
 void check_syntax(const ast::Compare& compare, DiagnosticSink& sink);
 void check_syntax(const ast::Number& number, DiagnosticSink& sink);
+void check_syntax(const ast::Attributes& attributes, DiagnosticSink& sink);
+void check_syntax(const std::vector<ast::Argument>& arguments, DiagnosticSink& sink);
 void check_whole(const ast::Number& shift, DiagnosticSink& sink);      // the 1 of `x + 1`
 void check_callee(const ast::Expr& callee, DiagnosticSink& sink);      // reports: it cannot be called
 void check_version(const ast::Number& version, DiagnosticSink& sink);  // the 1 of `language 1`

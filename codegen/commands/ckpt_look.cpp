@@ -45,19 +45,20 @@ struct Opened {
   std::string fault;
 };
 
-Opened open(const std::string& path) {
-  try {
-    return {SavedTensors::open(path), ""};
-  } catch (const meshrt::Failure& failure) {
-    return {std::nullopt, failure.what()};
-  }
-}
-
 /// A checkpoint in a list of them.
 struct Listed {
   std::string path;
   bool latest = false, best = false, incomplete = false;
 };
+
+Opened open(const Listed& one) {
+  if (one.incomplete) return {std::nullopt, "it has no checkpoint.json"};
+  try {
+    return {SavedTensors::open(one.path), ""};
+  } catch (const meshrt::Failure& failure) {
+    return {std::nullopt, failure.what()};
+  }
+}
 
 /// Those of a run's folder, or the one that `path` is itself.
 std::vector<Listed> listed(const std::string& path) {
@@ -96,7 +97,7 @@ int list_checkpoints(const std::string& path, bool json) {
   bool whole = true;
   for (const Listed& one : listed(path)) {
     const std::string name = std::filesystem::path(one.path).filename().string();
-    const Opened opened = one.incomplete ? Opened{std::nullopt, "it has no checkpoint.json"} : open(one.path);
+    const Opened opened = open(one);
     whole = whole && opened.saved;
     if (json) {
       Json entry = {{"path", one.path}, {"latest", one.latest}, {"best", one.best}};
@@ -153,13 +154,13 @@ int show_checkpoint(const std::string& path, bool json) {
 }
 
 int verify_checkpoints(const std::string& path, bool json) {
-  std::vector<std::string> paths;
-  for (const int64_t step : CheckpointFolder(path).steps()) paths.push_back(CheckpointFolder(path).finished(step));
-  if (paths.empty()) paths.push_back(path);
+  const CheckpointFolder folder(path);
+  const bool several = !folder.steps().empty() || !folder.incomplete().empty();
   Json list = Json::array();
   bool good = true;
-  for (const std::string& one : paths) {
-    const Opened opened = open(one);
+  for (const Listed& found : several ? listed(path) : std::vector{Listed{path}}) {
+    const std::string& one = found.path;
+    const Opened opened = open(found);
     std::vector<std::string> faults;
     if (opened.saved)
       for (const std::string& name : damaged_tensors(*opened.saved))

@@ -82,16 +82,15 @@ bool read_brackets(Elaboration& e, Frame& frame, const ast::Call& call, const Fu
   return true;
 }
 
-/// `overflow: "drop"`. E0310 where it is given twice, E0315 where it is no word.
+/// `overflow: "drop"`. E0315 where it is no word.
 bool read_word(Elaboration& e, const ast::Argument& argument, CallSite& site) {
   const auto* word = ast::as<ast::String>(*argument.value);
   if (word == nullptr) {
     e.error("E0315", argument.value->span, "`{}:` is a word in quotes", argument.name->text);
     return false;
   }
-  if (site.words.try_emplace(argument.name->text, word->value, argument.value->span).second) return true;
-  e.error("E0310", argument.name->span, "`{}` is given twice", argument.name->text);
-  return false;
+  site.words.try_emplace(argument.name->text, word->value, argument.value->span);
+  return true;
 }
 
 bool moves_windows(const Function& row) { return std::ranges::count(row.options, "pad") > 0; }
@@ -119,7 +118,7 @@ void unknown_argument(Elaboration& e, const Function& row, const CallSite& site,
 bool read_arguments(Elaboration& e, Frame& frame, const ast::Call& call, const Function& row, CallSite& site) {
   bool good = true;
   for (const ast::Argument& argument : call.arguments) {
-    if (is_padding(row, argument) && site.pad == nullptr) {
+    if (is_padding(row, argument)) {
       site.pad = argument.value.get();
       continue;
     }
@@ -137,9 +136,8 @@ bool read_arguments(Elaboration& e, Frame& frame, const ast::Call& call, const F
     } else if (!known) {
       unknown_argument(e, row, site, *argument.name);
       good = false;
-    } else if (!site.options.try_emplace(argument.name->text, term, argument.value->span).second) {
-      e.error("E0310", argument.name->span, "`{}` is given twice", argument.name->text);
-      good = false;
+    } else {
+      site.options.try_emplace(argument.name->text, term, argument.value->span);
     }
   }
   const size_t given = site.arguments.size();

@@ -24,7 +24,7 @@ struct Optimizer {
   std::vector<Setting> settings;
 };
 
-constexpr double any = 1e300;
+constexpr double any = 1e30;  // a float, with room for what it multiplies
 
 const std::vector<Optimizer>& optimizers() {
   const auto adam = [](double decay) {
@@ -80,8 +80,8 @@ std::optional<double> setting_value(Elaboration& e, DimScope& scope, const ast::
 
 bool in_range(Elaboration& e, const Setting& setting, double value, Span span) {
   if (value >= setting.least && value < setting.below) return true;
-  const std::string upper = setting.below == any ? std::string() : fmt::format(" and below {}", setting.below);
-  e.error("E0503", span, "`{}` must be at least {}{}, not {}", setting.name, setting.least, upper, value);
+  e.error("E0503", span, "`{}` must be at least {} and below {}, not {}", setting.name, setting.least, setting.below,
+          value);
   return false;
 }
 
@@ -122,8 +122,8 @@ bool read_optimizer(Elaboration& e, DimScope& scope, const ast::Call& call, Span
     if (!value) {
       good = false;
     } else if (name == "clip") {
-      if (*value <= 0) {
-        e.error("E0503", argument.value->span, "`clip` must be above 0, not {}", *value);
+      if (*value <= 0 || *value >= any) {
+        e.error("E0503", argument.value->span, "`clip` must be above 0 and below {}, not {}", any, *value);
         good = false;
       }
       objective.values["clip"] = *value;

@@ -68,7 +68,8 @@ Term power_by_number(Elaboration& e, ValueId base, double exponent) {
   if (exponent == 0.5) return Term::of(e.build.map(F::sqrt, {base}));
   if (exponent == -0.5) return Term::of(e.build.map(F::rsqrt, {base}));
   if (exponent == -1) return Term::of(e.build.map(F::reciprocal, {base}));
-  return Term::of(e.build.map(F::power, {base, e.build.literal(exponent, e.type(base).element)}));
+  const ValueId number = literal_as(e, exponent, e.type(base), e.build.span);
+  return number ? Term::of(e.build.map(F::power, {base, number})) : Term::poison();
 }
 
 Term power(Elaboration& e, const Term& base, const Term& exponent, const Operands& at) {
@@ -124,11 +125,18 @@ bool is_numeric(Elaboration& e, ValueId value, Span span, const std::string& wha
 
 Term arithmetic(Elaboration& e, F function, const Term& left, const Term& right, const Operands& at) {
   if (left.poisoned() || right.poisoned()) return Term::poison();
-  if (function == F::divide && right.is_number() && right.number == 0) {
-    e.error("E0313", at.right, "division by zero");
+  if ((function == F::divide || function == F::remainder) && right.is_number() && right.number == 0) {
+    e.error("E0313", at.right, "{}", function == F::divide ? "division by zero" : "remainder of a division by zero");
     return Term::poison();
   }
-  if (left.is_number() && right.is_number()) return Term::of(*fold(function, left.number, right.number));
+  if (left.is_number() && right.is_number()) {
+    const double number = *fold(function, left.number, right.number);
+    if (std::isfinite(number)) return Term::of(number);
+    e.error("E0118", at.whole, "`{}` is {}", e.sources.text(at.whole),
+            std::isnan(number) ? "no real number" : "out of range")
+        .here("{} of {} and {}", at.what, left.number, right.number);
+    return Term::poison();
+  }
   if (function == F::power) return power(e, left, right, at);
   for (const auto& [term, beside, span] : {std::tuple(&left, &right, at.left), std::tuple(&right, &left, at.right)}) {
     if (term->is_truth()) {

@@ -52,15 +52,7 @@ class PrecisionResolver {
 
   Precision block(const ast::Precision& block) {
     Precision precision;
-    for (size_t i = 0; i < block.attributes.size(); ++i) {
-      const ast::Attribute& one = block.attributes[i];
-      const auto same = [&](const ast::Attribute& other) { return other.key.text == one.key.text; };
-      const auto first = std::ranges::find_if(block.attributes, same);
-      if (first != block.attributes.begin() + static_cast<std::ptrdiff_t>(i))
-        sink_.error("E0342", one.key.span, "`{}` stands twice in precision `{}`", one.key.text, block.name.text)
-            .label(first->key.span, "first here");
-      else setting(one, precision);
-    }
+    for (const ast::Attribute& one : block.attributes) setting(one, precision);
     const auto is_scale = [](const ast::Attribute& one) { return one.key.text == "loss_scale"; };
     if (std::ranges::none_of(block.attributes, is_scale)) precision.loss_scale = usual_scale(precision);
     return precision;

@@ -148,28 +148,51 @@ std::optional<double> number_of(Elaboration& e, DimScope& scope, const ast::Expr
   return number;
 }
 
-/// The factors of a product, from left to right.
-void flatten(const ast::Expr& expr, std::vector<const ast::Expr*>& factors) {
+struct Factor {
+  const ast::Expr* expr;
+  bool divides;
+};
+
+/// The factors of a product, from left to right, and what it is divided by.
+void flatten(const ast::Expr& expr, bool divides, std::vector<Factor>& factors) {
   const ast::Expr& bare = ast::without_parentheses(expr);
   const auto* product = ast::as<ast::Binary>(bare);
-  if (product == nullptr || product->op != ast::BinaryOp::multiply) {
-    factors.push_back(&bare);
+  if (product == nullptr || (product->op != ast::BinaryOp::multiply && product->op != ast::BinaryOp::divide)) {
+    factors.push_back({&bare, divides});
     return;
   }
-  flatten(*product->left, factors);
-  flatten(*product->right, factors);
+  flatten(*product->left, divides, factors);
+  flatten(*product->right, divides != (product->op == ast::BinaryOp::divide), factors);
+}
+
+/// A schedule that something else than a product is made of: `1 + cosine(...)`.
+const ast::Call* schedule_within(const ast::Expr& expr) {
+  const ast::Expr& bare = ast::without_parentheses(expr);
+  if (const auto* call = ast::as<ast::Call>(bare)) return schedule_named(call->callee.text()) ? call : nullptr;
+  if (const auto* unary = ast::as<ast::Unary>(bare)) return schedule_within(*unary->operand);
+  const auto* binary = ast::as<ast::Binary>(bare);
+  if (binary == nullptr) return nullptr;
+  const ast::Call* left = schedule_within(*binary->left);
+  return left != nullptr ? left : schedule_within(*binary->right);
 }
 
 }  // namespace
 
 std::optional<RateOp> rate_of(Elaboration& e, DimScope& scope, const ast::Expr& expr) {
-  std::vector<const ast::Expr*> factors;
-  flatten(expr, factors);
+  std::vector<Factor> factors;
+  flatten(expr, false, factors);
   RateOp rate;
   double number = 1;
   bool good = true, numbers = false;
-  for (const ast::Expr* factor : factors) {
-    if (const auto* call = ast::as<ast::Call>(*factor)) {
+  for (const auto& [factor, divides] : factors) {
+    const auto* call = ast::as<ast::Call>(*factor);
+    if (const ast::Call* inner = schedule_within(*factor); inner != nullptr && (inner != call || divides)) {
+      e.error("E0503", factor->span, "a schedule is a factor of `lr`, and nothing else is made of it")
+          .help(fmt::format("write `{}(...) * 0.5`: schedules and numbers multiply", inner->callee.text()));
+      good = false;
+      continue;
+    }
+    if (call != nullptr) {
       const std::string name = call->callee.text();
       if (const Row* row = schedule_named(name)) {
         const auto schedule = schedule_of(e, scope, *row, *call, factor->span);
@@ -190,12 +213,14 @@ std::optional<RateOp> rate_of(Elaboration& e, DimScope& scope, const ast::Expr& 
     }
     const auto value = number_of(e, scope, *factor);
     good = good && value;
-    number *= value.value_or(0);
+    number = divides ? number / value.value_or(1) : number * value.value_or(0);
     numbers = true;
   }
   if (!good) return {};
-  if (number < 0) {
-    e.error("E0503", expr.span, "`lr` must not be negative");
+  constexpr double most = 1e30;
+  if (!(number >= 0 && number < most)) {
+    if (number < 0) e.error("E0503", expr.span, "`lr` must not be negative");
+    else e.error("E0503", expr.span, "`lr` must be at least 0 and below {}, not {}", most, number);
     return {};
   }
   if (numbers) rate.factors.push_back({"constant", {{"rate", number}, {"warmup", 0}}});

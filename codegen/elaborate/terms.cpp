@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "codegen/elaborate/dims.h"
 #include "frontend/suggest.h"
@@ -29,12 +30,26 @@ std::string element_text(const Elaboration& e, const ValueType& type) {
 
 bool is_float(Type type) { return type == Type::f32 || type == Type::f64 || type == Type::bf16 || type == Type::f16; }
 
+namespace {
+
+/// The largest number of a float type.
+double largest_of(Type element) {
+  switch (element) {
+    case Type::bf16: return 0x1.fep127;
+    case Type::f16: return 65504;
+    case Type::f32: return std::numeric_limits<float>::max();
+    default: return std::numeric_limits<double>::max();
+  }
+}
+
+}  // namespace
+
 bool holds(Type element, double number) {
-  if (is_float(element)) return true;
+  if (is_float(element)) return std::abs(number) <= largest_of(element);
   if (std::floor(number) != number) return false;
   if (element == Type::u8) return number >= 0 && number <= 255;
-  if (element == Type::i32) return std::abs(number) <= 2147483647.0;
-  return element == Type::i64;
+  if (element == Type::i32) return number >= -0x1p31 && number < 0x1p31;
+  return element == Type::i64 && number >= -0x1p63 && number < 0x1p63;
 }
 
 bool is_integer(Type type) { return type == Type::i32 || type == Type::i64 || type == Type::u8; }
@@ -116,7 +131,7 @@ ValueId tensor_of(Elaboration& e, const Term& term, Span span, std::optional<Typ
   e.build.span = span;
   switch (term.kind) {
     case Term::Kind::poison: return {};
-    case Term::Kind::number: return e.build.literal(term.number, element.value_or(default_float(e)));
+    case Term::Kind::number: return literal_as(e, term.number, {element.value_or(default_float(e)), {}, {}}, span);
     case Term::Kind::truth: return e.build.literal(term.truth ? 1 : 0, Type::boolean);
     case Term::Kind::tensor: return term.value;
     case Term::Kind::plan:
@@ -137,8 +152,14 @@ ValueId tensor_of(Elaboration& e, const Term& term, Span span, std::optional<Typ
 
 ValueId literal_as(Elaboration& e, double number, const ValueType& like, Span span) {
   if (!holds(like.element, number)) {
-    auto report = e.error("E0309", span, "{} is no value of {}", number, element_text(e, like));
-    if (is_integer(like.element)) report.help("cast the other operand: `f32(...)`");
+    if (is_float(like.element)) {
+      const std::string type = meshrt::name_of(like.element);
+      e.error("E0118", span, "{} is out of range of {}", number, type)
+          .note(fmt::format("the largest number of {} is about {:.3g}", type, largest_of(like.element)));
+    } else {
+      auto report = e.error("E0309", span, "{} is no value of {}", number, element_text(e, like));
+      if (is_integer(like.element)) report.help("cast the other operand: `f32(...)`");
+    }
     return {};
   }
   e.build.span = span;

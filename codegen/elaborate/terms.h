@@ -29,7 +29,8 @@ std::optional<Type> element_named(const Elaboration&, const std::string& name);
 
 bool is_float(Type);
 bool is_integer(Type);
-/// Whether a literal of the type holds the number exactly enough: integers must be whole, no number is a bool.
+/// Whether a literal of the type holds the number exactly enough: integers must be whole, floats within its range, no
+/// number is a bool.
 bool holds(Type, double number);
 
 /// What a float is computed in where sums run and where nothing else decides: f32, or f64 in a program of f64.
@@ -39,7 +40,7 @@ Type default_float(const Elaboration&);
 /// and (E0308) for a masked value.
 ValueId tensor_of(Elaboration&, const Term&, Span, std::optional<Type> element = {});
 
-/// A number written as `element`; E0309 when that cannot hold it (0.5 as i32). Unset then.
+/// A number written as `element`; E0309 when that cannot hold it (0.5 as i32), E0118 a float's range. Unset then.
 ValueId literal_as(Elaboration&, double number, const ValueType& like, Span);
 
 /// The same of a number or a choice of numbers.

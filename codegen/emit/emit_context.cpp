@@ -88,7 +88,8 @@ std::string literal(double value, Type type) {
     case Type::i32:
     case Type::i64:
     case Type::u8:
-      if (std::isinf(value)) return fmt::format("std::numeric_limits<{}>::{}()", cpp, value > 0 ? "max" : "lowest");
+      if (std::isinf(value) || value == (type == Type::i32 ? -0x1p31 : -0x1p63))  // no literal is so small
+        return fmt::format("std::numeric_limits<{}>::{}()", cpp, value > 0 ? "max" : "lowest");
       if (type == Type::i32) return fmt::format("{}", static_cast<int64_t>(value));
       return fmt::format("{}({})", cpp, static_cast<int64_t>(value));  // for functions that take two of one type
     case Type::f32:
@@ -96,6 +97,7 @@ std::string literal(double value, Type type) {
     case Type::bf16:
     case Type::f16: return cpp + "(" + literal(value, Type::f32) + ")";
   }
+  if (type == Type::f32) value = static_cast<float>(value);
   if (std::isnan(value)) return fmt::format("std::numeric_limits<{}>::quiet_NaN()", cpp);
   if (std::isinf(value)) return fmt::format("{}std::numeric_limits<{}>::infinity()", value < 0 ? "-" : "", cpp);
   std::string text = type == Type::f32 ? fmt::format("{}", static_cast<float>(value)) : fmt::format("{}", value);

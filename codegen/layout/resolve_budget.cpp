@@ -123,8 +123,7 @@ class Limits {
     for (const ast::Attribute& attribute : exact.counts) {
       const auto kind = this->kind(attribute.key);
       const auto count = evaluate_size(*attribute.value, sizes_, sink_, "`" + attribute.key.text + "`", 0);
-      if (kind && count && !limit.counts.emplace(*kind, *count).second)
-        sink_.error("E0414", attribute.span, "`{}` is counted twice", attribute.key.text).help("leave one of them out");
+      if (kind && count) limit.counts.emplace(*kind, *count);
     }
   }
 

@@ -154,6 +154,7 @@ class Builder {
     std::vector<ast::Argument> arguments = each(context->argument(), [&](auto* one) {
       return ast::Argument{maybe(one->name()), expr(one->expr()), span(one)};
     });
+    check_syntax(arguments, sink_);
     if (auto* path = std::get_if<ast::Path>(&callee->node))
       return ast::Call{std::move(*path), {}, std::move(arguments)};
     if (auto* index = std::get_if<ast::Index>(&callee->node)) {
@@ -251,10 +252,12 @@ class Builder {
 
   ast::Attributes attributes(Parser::AttributesContext* context) {
     if (context == nullptr) return {};
-    return each(context->attribute(), [&](auto* one) {
+    ast::Attributes attributes = each(context->attribute(), [&](auto* one) {
       return ast::Attribute{name(one->name()), one->nothing() ? word_itself(one->nothing()) : expr(one->expr()),
                             span(one)};
     });
+    check_syntax(attributes, sink_);
+    return attributes;
   }
 
   ast::Body body(Parser::BodyContext* context) {

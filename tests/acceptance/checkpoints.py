@@ -192,6 +192,12 @@ def check_refusals(report, bench):
     shutil.copytree(step, f"{bench.folder}/broken/step-10")
     listed = execute(meshc(), "ckpt", "ls", f"{bench.folder}/broken", code=1).stdout.splitlines()
     report.true("ls of an incomplete one", len(listed) == 2 and listed[0].split()[:2] == ["step-5", "incomplete"], listed)
+    verified = execute(meshc(), "ckpt", "verify", f"{bench.folder}/broken", code=1).stdout.splitlines()
+    report.true("verify of an incomplete one", [line.split()[0] for line in verified if line[0] != " "] == ["damaged", "good"] and "no checkpoint.json" in verified[1], verified)
+    os.symlink("step-5", f"{bench.folder}/broken/latest")
+    errors = said("convert", f"{bench.folder}/broken", f"{bench.folder}/of_broken.safetensors", code=1)
+    wanted = f"names step 5, which has no checkpoint.json, as a copy that was cut off leaves it: copy it anew, or remove `{bench.folder}/broken/step-5` to take step 10"
+    report.true("no older one in place of an incomplete latest", wanted in errors and not os.path.exists(f"{bench.folder}/of_broken.safetensors"), errors)
     for what, names, expected in (("two tensors of one name", "wte: wpe", "`wte` and `wpe` would both be `wpe`"), ("a name that is not there", "wtee: x", "did you mean `wte`?"),
                                   ("a dim that is not there", "wte: 'h.{layer}.x'", "`wte`: the map gives it the dims layer, ..., it has vocab, embed")):
         with open(f"{bench.folder}/wrong.yaml", "w") as file:

@@ -119,10 +119,11 @@ template <class T>
 MESHRT_INLINE T minimum(T a, T b) {
   return b < a ? b : a;
 }
-/// What is left of a / b with the quotient cut toward zero: the sign of a.
+/// What is left of a / b with the quotient cut toward zero: the sign of a. Of integers 0 where b is 0.
 template <class T>
 MESHRT_INLINE T remainder(T a, T b) {
-  if constexpr (std::is_integral_v<T>) return T(a % b);
+  if constexpr (std::is_signed_v<T> && std::is_integral_v<T>) return b == 0 || b == -1 ? T(0) : T(a % b);
+  else if constexpr (std::is_integral_v<T>) return b == 0 ? T(0) : T(a % b);
   else if constexpr (detail::single<T>) return __builtin_fmodf(a, b);
   else return __builtin_fmod(a, b);
 }

@@ -162,6 +162,19 @@ std::optional<int64_t> CheckpointFolder::lost() const {
   return named && !std::ranges::binary_search(all, *named) ? named : std::nullopt;
 }
 
+void CheckpointFolder::require_whole_latest() const {
+  const auto named = lost();
+  std::error_code ignored;
+  if (!named || !fs::is_directory(finished(*named), ignored)) return;
+  const std::optional<int64_t> older = latest();
+  throw Failure(
+      Cause::data,
+      fmt::format("`latest` of {} names step {}, which has no {}, as a copy that was cut off leaves it: copy it "
+                  "anew, or remove `{}`{}",
+                  path_, *named, manifest_name, finished(*named),
+                  older ? fmt::format(" to take step {}", *older) : ""));
+}
+
 void CheckpointFolder::make() const {
   std::error_code error;
   fs::create_directories(path_, error);

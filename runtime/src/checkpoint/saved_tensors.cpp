@@ -59,6 +59,7 @@ SavedTensors SavedTensors::open(const std::string& path) {
     saved.add_file(path, "model.safetensors", false);
   } else if (!saved.manifest_) {
     const CheckpointFolder folder(path);
+    folder.require_whole_latest();
     const auto step = folder.latest();
     if (!step)
       throw Failure(Cause::data,

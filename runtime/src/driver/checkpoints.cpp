@@ -76,6 +76,7 @@ void Checkpoints::claim() {
   lock_ = FolderLock(folder_.path(), folder_.path(), "name another folder with `checkpoint.dir`");
   folder_.recover();
   const Given<std::string>& resume = run_.checkpoint.resume;
+  if (resume.value == "auto") folder_.require_whole_latest();
   const std::optional<int64_t> newest = folder_.latest();
   if (newest && (resume.value == "auto" || is_own(folder_.finished(*newest)))) {
     begin_ = *newest;

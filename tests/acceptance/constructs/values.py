@@ -54,6 +54,23 @@ model Conditions {
 }
 layout split on plane { row -> rows; column -> columns }""", conditions, {"x": (5, 4, 6), "b": (6,)})
 
+    def remainders(v):
+        return {"small": (v.n * 0 + 5 - 2 ** 31).astype(np.int32), "nothing": v.n * 0, "rest": np.fmod(v.n, np.where(v.q == 0, 1, v.q)) * (v.q != 0), "of_bytes": v.u % 200}
+
+    yield Construct("remainders of whole numbers, by zero too", """
+dim batch = 4, three = 3
+model Remainders {
+  input n : i32[batch]
+  input q : index(three)[batch]
+  input u : u8[batch]
+  small    = (5 - n + n) + -2147483648
+  nothing  = ((n - n) + -2147483648) % (i32(q) * 0 - 1)
+  rest     = n % i32(q)
+  of_bytes = u % 200
+  output small, nothing, rest, of_bytes
+}
+layout split on plane { batch -> rows * columns }""", remainders, {"n": ("i4", 4), "q": ("index", 3, 4), "u": ("u8", 4)})
+
     def initial(v):
         y = v.x + 0.25 * -1 - 1
         return {"y": y, "z": np.full(4, 3.0), "c": np.ones(6), "loss": y.sum(), "v": np.ones(6), "w": np.zeros(4), "k": np.full(4, 3, np.int32), "n": np.int32(2),
