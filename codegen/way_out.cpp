@@ -78,7 +78,7 @@ class Writer {
       const std::string text(sources_.text(rule->span));
       const auto on_one_line = [](std::string shown) {  // rules in columns are filled up with spaces
         const auto twice = [](char a, char b) { return a == ' ' && b == ' '; };
-        shown.erase(std::ranges::unique(shown, twice).begin(), shown.end());
+        shown.erase(std::unique(shown.begin(), shown.end(), twice), shown.end());
         return shown;
       };
       if (place.attributes.empty()) {

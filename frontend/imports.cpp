@@ -58,7 +58,8 @@ class Loader {
     const auto file = sources_.load(path, reason);
     if (!file) {
       auto error = sink_.error("E0130", import, "cannot read `{}`: {}", path, reason);
-      if (const auto near = near_file(path)) error.help("did you mean `{}`?", *near);
+      if (std::filesystem::is_directory(path)) error.help("name a file of the folder");
+      else if (const auto near = near_file(path)) error.help("did you mean `{}`?", *near);
       else if (!import.known() && std::filesystem::path(path).extension() != ".mesh")
         error.help("a spec is called NAME.mesh; the size of a dim is set by `--set DIM=N`");
     }

@@ -36,7 +36,13 @@ std::optional<FileId> SourceMap::load(const std::string& path, std::string& erro
     error = errno != 0 ? std::strerror(errno) : "cannot be opened";
     return std::nullopt;
   }
-  std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  constexpr size_t most = size_t{64} << 20;  // a device has no end
+  std::string text;
+  for (std::istreambuf_iterator<char> at(in), end; at != end && text.size() <= most; ++at) text += *at;
+  if (text.size() > most) {
+    error = "is larger than 64 MiB";
+    return std::nullopt;
+  }
   return add(path, std::move(text));
 }
 

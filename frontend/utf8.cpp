@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 namespace mesh {
@@ -87,12 +88,29 @@ int display_width(std::string_view text) {
   return width;
 }
 
+namespace {
+
+/// Spaces of other kinds than " ", marks without width, and those that turn the direction of writing.
+bool is_invisible(char32_t value) {
+  struct Range {
+    char32_t first, last;
+  };
+  constexpr Range ranges[] = {{0x80, 0xA0},     {0xAD, 0xAD},      {0x1680, 0x1680}, {0x2000, 0x200F},
+                              {0x2028, 0x202F}, {0x205F, 0x206F},  {0x3000, 0x3000}, {0xFE00, 0xFE0F},
+                              {0xFEFF, 0xFEFF}, {0xE0000, 0xE007F}};
+  return std::ranges::any_of(ranges, [&](const Range& one) { return value >= one.first && value <= one.last; });
+}
+
+}  // namespace
+
 std::string printable(std::string_view text) {
   std::string result;
   for (std::size_t at = 0; at < text.size();) {
     const Character character = decode_utf8(text, at);
     if (!character.valid || character.value < 0x20 || character.value == 0x7F) {
       result += fmt::format("\\x{:02X}", static_cast<unsigned char>(text[at]));
+    } else if (is_invisible(character.value)) {
+      result += fmt::format("U+{:04X}", static_cast<uint32_t>(character.value));
     } else {
       result += text.substr(at, character.bytes);
     }

@@ -32,7 +32,8 @@ struct BenchOptions {
 /// A description of this machine, by `meshc machine --measure`. Empty where the user ended it.
 std::string measured_machine(int64_t ranks, const ScratchFolder& scratch) {
   fmt::print(stderr, "measuring this machine with {} rank{}\n", ranks, ranks == 1 ? "" : "s");
-  const std::string file = scratch / "machine.yaml", self = std::filesystem::read_symlink("/proc/self/exe");
+  std::string file = scratch / "machine.yaml";
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
   const auto [status, signal] =
       run_child({self, "machine", "--measure", "-n", std::to_string(ranks), "-o", file}, scratch / "machine.txt");
   if (signal != 0) return "";

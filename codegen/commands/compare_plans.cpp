@@ -168,11 +168,23 @@ std::string amount_text(const Item& item) {
 
 const Item& either(const std::pair<Item, Item>& pair) { return pair.first.name.empty() ? pair.second : pair.first; }
 
+/// Of any of the plans, in the order in which they come; not what each rank of a pipeline has.
+std::vector<std::string> kinds_of_memory(const std::vector<Json>& plans) {
+  std::vector<std::string> kinds;
+  for (const Json& plan : plans)
+    for (const auto& one : plan["memory"].items())
+      if (one.value().is_number() && std::ranges::count(kinds, one.key()) == 0) kinds.push_back(one.key());
+  return kinds;
+}
+
+bool has_pipeline(const Json& plan) { return plan.contains("pipeline"); }
+
+double bubble_of(const Json& plan) { return has_pipeline(plan) ? plan["pipeline"]["bubble_seconds"].get<double>() : 0; }
+
 }  // namespace
 
 std::string changes_between(const Json& before, const Json& after) {
-  const auto seconds = [&](const char* title, const char* key) {
-    const double from = before[key], to = after[key];
+  const auto seconds = [&](const char* title, double from, double to) {
     return Row{title, time_text(from), time_text(to),
                from == to ? "" : (to > from ? "+" : "-") + time_text(std::abs(to - from))};
   };
@@ -181,12 +193,15 @@ std::string changes_between(const Json& before, const Json& after) {
   };
   std::vector<Row> rows{{"layout", before["layout"], after["layout"], "change"},
                         {"mesh", axes_of(before), axes_of(after), ""},
-                        seconds("step", "predicted_seconds"),
-                        seconds("  compute", "compute_seconds"),
-                        seconds("  exposed communication", "exposed_seconds"),
-                        bytes("sent", before["communication_bytes"], after["communication_bytes"])};
-  for (const auto& [kind, amount] : before["memory"].items())
-    rows.push_back(bytes(kind == "peak" ? "memory a rank" : "  " + kind, amount, after["memory"][kind]));
+                        seconds("step", before["predicted_seconds"], after["predicted_seconds"]),
+                        seconds("  compute", before["compute_seconds"], after["compute_seconds"]),
+                        seconds("  exposed communication", before["exposed_seconds"], after["exposed_seconds"])};
+  if (has_pipeline(before) || has_pipeline(after))
+    rows.push_back(seconds("  bubble", bubble_of(before), bubble_of(after)));
+  rows.push_back(bytes("sent", before["communication_bytes"], after["communication_bytes"]));
+  for (const std::string& kind : kinds_of_memory({before, after}))
+    rows.push_back(bytes(kind == "peak" ? "memory a rank" : "  " + kind, before["memory"].value(kind, int64_t{0}),
+                         after["memory"].value(kind, int64_t{0})));
   const auto sent = changed(sent_by(before), sent_by(after)), held = changed(held_by(before), held_by(after));
   rows.push_back({""});
   rows.push_back({sent.empty() ? "collectives: no change" : "collectives that change, bytes of a step"});
@@ -234,16 +249,16 @@ std::string axes_of(const Json& plan) {
 
 std::string compared(const std::vector<Json>& plans) {
   const auto time = [](const char* key) { return [key](const Json& plan) { return time_text(plan[key]); }; };
-  std::vector<Row> rows{
-      row("layout", plans, [](const Json& plan) { return plan["layout"].get<std::string>(); }),
-      row("mesh", plans, axes_of),
-      row("step", plans, time("predicted_seconds")),
-      row("  compute", plans, time("compute_seconds")),
-      row("  exposed communication", plans, time("exposed_seconds")),
-      row("sent", plans, [](const Json& plan) { return meshrt::bytes_text(plan["communication_bytes"]); })};
-  for (const auto& [kind, bytes] : plans.front()["memory"].items())
+  std::vector<Row> rows{row("layout", plans, [](const Json& plan) { return plan["layout"].get<std::string>(); }),
+                        row("mesh", plans, axes_of), row("step", plans, time("predicted_seconds")),
+                        row("  compute", plans, time("compute_seconds")),
+                        row("  exposed communication", plans, time("exposed_seconds"))};
+  if (std::ranges::any_of(plans, has_pipeline))
+    rows.push_back(row("  bubble", plans, [](const Json& plan) { return time_text(bubble_of(plan)); }));
+  rows.push_back(row("sent", plans, [](const Json& plan) { return meshrt::bytes_text(plan["communication_bytes"]); }));
+  for (const std::string& kind : kinds_of_memory(plans))
     rows.push_back(row(kind == "peak" ? "memory a rank" : "  " + kind, plans,
-                       [&](const Json& plan) { return meshrt::bytes_text(plan["memory"][kind]); }));
+                       [&](const Json& plan) { return meshrt::bytes_text(plan["memory"].value(kind, int64_t{0})); }));
   const auto section = [&](const char* title, const std::vector<Row>& more) {
     rows.push_back({""});
     rows.push_back({title + std::string(more.empty() ? ": none" : "")});

@@ -13,6 +13,7 @@
 #include "meshrt/data.h"
 #include "meshrt/failure.h"
 #include "meshrt/log.h"
+#include "meshrt/output_path.h"
 #include "meshrt/tokenizer.h"
 
 namespace mesh {
@@ -24,7 +25,7 @@ using meshrt::Cause, meshrt::Failure, meshrt::FileType, meshrt::NumberFile, mesh
 /// Where the text goes: a file, which has its name when all is written, or stdout.
 class TextOutput {
  public:
-  explicit TextOutput(const std::string& path) : path_(path) {
+  explicit TextOutput(const std::string& path) : path_(path.empty() ? path : meshrt::output_path(path)) {
     if (path.empty()) return;
     file_.reset(std::fopen((path + ".unfinished").c_str(), "wb"));
     if (!file_) fail();

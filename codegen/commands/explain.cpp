@@ -54,6 +54,7 @@ int explain(ExplainOptions& options) {
   const std::vector<std::string> codes = options.spec.take_names();
   if (!options.spec.arguments.empty()) return explain_values(options.spec, options.output, codes);
   std::vector<Explanation> told;
+  told.reserve(codes.size());
   for (const std::string& code : codes) told.push_back(explanation_of(code));
   if (codes.empty()) told = all_titles();
   if (options.output.json) {

@@ -177,7 +177,9 @@ std::string why_text(const ShardedGraph& sharded, const SourceMap& sources, Valu
     for (const SplitCause& cause : one.causes)
       text += fmt::format("    {}{}\n", cause.text, place_text(sources, cause.span));
   }
-  return text.empty() ? "  every rank holds all of it\n" : text;
+  if (!text.empty()) return text;
+  return sharded.placements[value.index].at.empty() ? "  every rank holds all of it\n"
+                                                    : "  it is computed at these ranks, which hold all of it\n";
 }
 
 std::string lies_text(const Session& session, const ShardedGraph& sharded, ValueId value) {

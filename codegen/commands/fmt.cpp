@@ -12,6 +12,7 @@
 #include "codegen/commands/options.h"
 #include "frontend/format/format.h"
 #include "frontend/render.h"
+#include "meshrt/output_path.h"
 
 namespace mesh {
 
@@ -24,7 +25,8 @@ struct FmtOptions {
 };
 
 /// Writes through a file beside it, so that nothing is lost when the disk is full.
-bool replace_file(const std::string& path, const std::string& text) {
+bool replace_file(const std::string& name, const std::string& text) {
+  const std::string path = meshrt::output_path(name);
   const std::string beside = path + ".formatted";
   {
     std::ofstream file(beside, std::ios::binary);

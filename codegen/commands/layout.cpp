@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <fstream>
@@ -70,8 +71,9 @@ std::string mesh_of(const Declarations& declared, const std::vector<std::pair<st
   for (const ast::Mesh* mesh : declared.meshes)
     if (is_mesh_of(*mesh, axes)) return mesh->name.text;
   std::vector<std::string> sizes;
+  sizes.reserve(axes.size());
   for (const auto& [axis, size] : axes) sizes.push_back(fmt::format("{}: {}", axis, size));
-  const std::string name = free_name("grid", [&](const std::string& one) { return declared.mesh(one) != nullptr; });
+  std::string name = free_name("grid", [&](const std::string& one) { return declared.mesh(one) != nullptr; });
   text = fmt::format("mesh {} {{ {} }}\n\n", name, fmt::join(sizes, ", "));
   return name;
 }
@@ -173,7 +175,13 @@ std::string sizes_text(const Axes& axes) {
 Axes best_mesh(const LayoutCommandOptions& options, std::string& told) {
   const std::vector<Axes> meshes = meshes_of(options.spec.ranks);
   std::vector<std::pair<double, size_t>> times;
+  const auto begin = std::chrono::steady_clock::now();
+  const std::chrono::duration<double> most(options.seconds);
   for (size_t i = 0; i < meshes.size(); ++i) {
+    if (i > 0 && std::chrono::steady_clock::now() - begin > most) {
+      told += fmt::format("// {} of {} meshes were not tried for lack of time\n", meshes.size() - i, meshes.size());
+      break;
+    }
     LayoutCommandOptions one = options;
     one.spec.axes = {sizes_text(meshes[i])};
     Session session(one.spec, one.output);
@@ -244,6 +252,7 @@ Command layout_command() {
         app.get_option("--mesh")->description(
             "the mesh: one of the spec with these axes, else a new one; auto: the best of -n ranks");
         app.add_option("--seconds", options->seconds, "how long the search may take, about")
+            ->check(is_positive)
             ->check(CLI::Range(0.1, 3600.0))
             ->type_name("N");
         auto* write = app.add_option("--write", options->file, "writes it too: into the spec, or into FILE");

@@ -237,6 +237,12 @@ std::vector<std::pair<std::string, int64_t>> parse_axes(const std::vector<std::s
   return sizes;
 }
 
+std::string is_positive(const std::string& text) {
+  double number = 0;
+  const bool is_number = CLI::detail::lexical_cast(text, number);
+  return is_number && number > 0 && std::isfinite(number) ? "" : fmt::format("{} is no number above 0", text);
+}
+
 std::map<std::string, int64_t> parse_sizes(const std::vector<std::string>& texts) {
   std::map<std::string, int64_t> sizes;
   for (const auto& [name, size] : parse_axes(texts)) sizes[name] = size;

@@ -50,6 +50,9 @@ struct SpecOptions {
   std::string canonical_command() const;
 };
 
+/// A check of an option: what is wrong with a number that is not above 0, or not finite; nothing where it is.
+std::string is_positive(const std::string& text);
+
 /// "a=2,b=2" of `--mesh` -> {a: 2, b: 2}; UsageError for what is no whole number from 1.
 std::map<std::string, int64_t> parse_sizes(const std::vector<std::string>& texts);
 /// The same in the order in which they are written.

@@ -73,6 +73,8 @@ bool is_planned(const Json& plan) { return !plan.contains("error"); }
 
 }  // namespace
 
+bool trains_apart(const Json& plan) { return plan.contains("outer_step"); }
+
 std::vector<Json> plans_of_layouts(CompileRequest request, const DiagnosticSink& levels, SourceMap& sources) {
   DiagnosticSink unheard;
   const SourceProgram program = load_program(request.files, sources, unheard);
@@ -109,6 +111,7 @@ std::string table_of_plans(const std::vector<Json>& plans) {
         rows.back().push_back(time_text(plan[key]));
       rows.back().push_back(meshrt::bytes_text(plan["communication_bytes"]));
       rows.back().push_back(meshrt::bytes_text(plan["memory"]["peak"]));
+      if (trains_apart(plan)) rows.back().emplace_back("changes numbers");
       continue;
     }
     const Json& why = plan["error"];

@@ -7,6 +7,9 @@
 
 namespace mesh {
 
+/// Whether replicas train apart for some steps, so that its numbers are not those of other layouts.
+bool trains_apart(const nlohmann::ordered_json& plan);
+
 /// The plans of all layouts of the request's files, the fastest first, without their tensors and collectives. With `-n
 /// N` each layout is planned on every mesh of N ranks that has its axes, else on the mesh of the spec. What cannot be
 /// planned comes last, with the first error in place of numbers. Lints are at the `levels` of that sink; nothing is

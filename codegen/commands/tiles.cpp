@@ -59,6 +59,7 @@ constexpr const char* gap = "...";
 
 std::vector<std::string> names_of(const Side& side, const std::vector<int64_t>& parts) {
   std::vector<std::string> names;
+  names.reserve(parts.size());
   for (const int64_t part : parts) names.push_back(part < 0 ? gap : side.parts[static_cast<size_t>(part)]);
   return names;
 }

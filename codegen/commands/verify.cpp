@@ -68,10 +68,10 @@ void VerifyOptions::declare(CLI::App& app) {
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
   app.add_option("--bound", compare.bound, "largest difference, relative to a tensor's largest number")
       ->type_name("X")
-      ->check(CLI::PositiveNumber);
+      ->check(is_positive);
   app.add_option("--scale", compare.scale, "standard deviation of real inputs (default 1)")
       ->type_name("X")
-      ->check(CLI::PositiveNumber);
+      ->check(is_positive);
   output.declare(app, true);
 }
 

@@ -56,6 +56,7 @@ std::optional<std::vector<BoundArgument>> bind_arguments(Elaboration& e, Frame& 
     }
     if (argument.name && target == nullptr) {
       std::vector<std::string> names;
+      names.reserve(bound.size());
       for (const BoundArgument& one : bound) names.push_back(one.name->text);
       auto report = e.error("E0310", argument.name->span, "block `{}` has no argument `{}`", block.name.text,
                             argument.name->text);
@@ -287,6 +288,7 @@ std::vector<Term> call_instance(Elaboration& e, Frame& frame, const Binding& bin
 /// `[embed, out = ffn]`, or nothing.
 std::string in_brackets(const std::vector<ast::Item>& items) {
   std::vector<std::string> texts;
+  texts.reserve(items.size());
   for (const ast::Item& item : items) texts.push_back(print(item));
   return texts.empty() ? "" : fmt::format("[{}]", fmt::join(texts, ", "));
 }

@@ -84,7 +84,7 @@ Term prepared(Elaboration& e, Term term, const std::vector<Change>& changes) {
 /// each as soon as the dims that it gives are free.
 class AtOnce {
  public:
-  AtOnce(Elaboration& e, Term term, std::vector<Change> changes, Span value_span)
+  AtOnce(Elaboration& e, const Term& term, std::vector<Change> changes, Span value_span)
       : e_(e), term_(prepared(e, term, changes)), changes_(std::move(changes)), value_span_(value_span) {}
 
   Term run() {
@@ -198,7 +198,7 @@ class AtOnce {
 
 }  // namespace
 
-Term with_changes(Elaboration& e, Term term, std::vector<Change> changes, Span value_span) {
+Term with_changes(Elaboration& e, const Term& term, std::vector<Change> changes, Span value_span) {
   return AtOnce(e, term, std::move(changes), value_span).run();
 }
 

@@ -22,6 +22,6 @@ struct Change {
 };
 
 /// The value with the changes made. Poison after E0304, E0312, E0330.
-Term with_changes(Elaboration&, Term, std::vector<Change>, Span value_span);
+Term with_changes(Elaboration&, const Term&, std::vector<Change>, Span value_span);
 
 }  // namespace mesh::elaboration

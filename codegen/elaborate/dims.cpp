@@ -27,6 +27,12 @@ class Chain {
           .help("give one of them a number");
       return NamedSize{{}, declared.span, {}};
     }
+    constexpr size_t longest = 500;
+    if (open_.size() == longest) {
+      e_.error("E0119", declared.span, "more than {} sizes, each of which depends on the next", longest)
+          .help("give one of them a number");
+      return NamedSize{{}, declared.span, {}};
+    }
     open_.push_back(name);
     NamedSize size = evaluate();
     open_.pop_back();

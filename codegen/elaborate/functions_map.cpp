@@ -108,7 +108,8 @@ Term where(Elaboration& e, CallSite& site) {
   Term result = Term::of(e.build.map(F::where, {chooses, pair->left, pair->right}));
   const Term &yes = site.arguments[1], &no = site.arguments[2];
   if (yes.is_untyped() && no.is_untyped())
-    result.choice = std::make_shared<Choice>(chooses, Untyped{yes.number, yes.choice}, Untyped{no.number, no.choice});
+    result.choice =
+        std::make_shared<Choice>(Choice{chooses, Untyped{yes.number, yes.choice}, Untyped{no.number, no.choice}});
   return result;
 }
 

@@ -101,7 +101,7 @@ Term mask(Elaboration& e, CallSite& site) {
 }
 
 Term softmax(Elaboration& e, CallSite& site) {
-  const Term result = over_dims(e, site, SoftmaxOp{site.dim()});
+  Term result = over_dims(e, site, SoftmaxOp{site.dim()});
   if (!result.poisoned()) lint_diagonal(e, site);
   return result;
 }

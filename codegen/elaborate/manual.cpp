@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "codegen/elaborate/dims.h"
 #include "codegen/elaborate/expressions.h"
@@ -241,10 +242,9 @@ const std::string& axis_of(const Elaboration& e, DimId ranks) {
   return std::ranges::find(e.graph.ranks_dims, ranks, &RanksDim::dim)->axis;
 }
 
-ValueId stand_in(Elaboration& e, const AcrossRanks& across, ValueId operand, const ValueType& seen) {
-  const ValueType type = seen;
+ValueId stand_in(Elaboration& e, const AcrossRanks& across, ValueId operand, ValueType seen) {
   const ValueId value = e.build.map(MapFunction::copy, {operand});
-  e.graph.value(value).type = type;
+  e.graph.value(value).type = std::move(seen);
   e.tables.across[e.graph.value(value).producer] = across;
   return value;
 }

@@ -19,7 +19,7 @@ bool may_stand_here(Elaboration&, Frame&, const ast::Statement&);
 Term seen_here(Elaboration&, const Frame&, const Binding&, const std::string& name, Span);
 
 /// A node that stands for what is done with several ranks, until the region ends.
-ValueId stand_in(Elaboration&, const AcrossRanks&, ValueId operand, const ValueType& seen);
+ValueId stand_in(Elaboration&, const AcrossRanks&, ValueId operand, ValueType seen);
 
 /// The ranks of an axis that an open region is manual over; unset where none is.
 DimId ranks_of(const Elaboration&, const std::string& axis);

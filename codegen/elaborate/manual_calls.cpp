@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <string>
 
@@ -213,6 +214,7 @@ bool can_add(Elaboration& e, const Form& form, const Written& call) {
 const std::vector<std::string_view>& calls_across_ranks() {
   static const std::vector<std::string_view> names = [] {
     std::vector<std::string_view> all;
+    all.reserve(std::size(forms));
     for (const Form& form : forms) all.push_back(form.name);
     return all;
   }();

@@ -253,7 +253,9 @@ ValueId loss_value(Elaboration& e, Frame& frame, const ast::Minimize& statement)
   if (term.is_tensor() && type.dims.empty() && is_float(type.element)) return loss;
   auto report = e.error("E0506", statement.loss.span, "the loss `{}` must be one float", statement.loss.text);
   report.here(describe(e, term));
-  if (!type.dims.empty()) {
+  if (!is_float(type.element)) {
+    report.note("it has no gradients: a loss changes by degrees, with the parameters");
+  } else if (!type.dims.empty()) {
     std::string dims;
     for (DimId dim : type.dims) dims += (dims.empty() ? "" : ", ") + e.name(dim);
     report.help(fmt::format("reduce it: `mean[{}]({})`", dims, statement.loss.text));

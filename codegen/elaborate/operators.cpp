@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "codegen/elaborate/expressions.h"
 #include "codegen/elaborate/terms.h"
@@ -164,7 +165,7 @@ Term arithmetic(Elaboration& e, F function, const Term& left, const Term& right,
 }
 
 Term unary_expression(Elaboration& e, Frame& frame, const ast::Unary& unary, Span span) {
-  const Term operand = expression(e, frame, *unary.operand);
+  Term operand = expression(e, frame, *unary.operand);
   if (operand.poisoned()) return operand;
   if (unary.op == ast::UnaryOp::logical_not) {
     if (operand.is_truth()) return Term::of_truth(!operand.truth);
@@ -199,12 +200,12 @@ Term compare_expression(Elaboration& e, Frame& frame, const ast::Compare& compar
 }
 
 Term logical_expression(Elaboration& e, Frame& frame, const ast::Logical& logical, Span span) {
-  const Term left = expression(e, frame, *logical.left), right = expression(e, frame, *logical.right);
+  Term left = expression(e, frame, *logical.left), right = expression(e, frame, *logical.right);
   if (left.poisoned() || right.poisoned()) return Term::poison();
   const bool conjunction = logical.op == ast::LogicalOp::logical_and;
   // A truth known now either decides or drops out.
   if (left.is_truth() && (left.truth != conjunction || right.is_truth()))
-    return left.truth != conjunction ? left : right;
+    return left.truth != conjunction ? std::move(left) : std::move(right);
   if (right.is_truth() && right.truth != conjunction) return right;
   const std::string what = fmt::format("`{}`", ast::spelling(logical.op));
   const ValueId l = boolean(e, left, logical.left->span, what), r = boolean(e, right, logical.right->span, what);

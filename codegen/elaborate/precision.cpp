@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <vector>
 
 #include "frontend/ast.h"
@@ -99,6 +100,7 @@ class PrecisionResolver {
 
   void unknown(const ast::Attribute& one) {
     std::vector<std::string> keys;
+    keys.reserve(std::size(precision_keys));
     for (const PrecisionKey& of : precision_keys) keys.emplace_back(of.key);
     auto report = sink_.error("E0342", one.key.span, "a precision has no `{}`", one.key.text);
     if (const auto near = did_you_mean(one.key.text, keys)) report.here("did you mean `{}`?", *near);

@@ -138,10 +138,12 @@ std::optional<double> number_of(Elaboration& e, DimScope& scope, const ast::Expr
   e.sink = sink;
   const auto is_of_a_value = [](const Diagnostic& one) { return one.code == "E0309" || one.code == "E0315"; };
   if (!number && std::ranges::any_of(found.diagnostics(), is_of_a_value)) {
-    e.error("E0503", factor.span, "`lr` is a number that is known now, a schedule, or a product of these")
-        .help(
-            "all turns of a `repeat` train with one rate: those with another one are a second `repeat`, whose "
-            "parameters have a group of their own");
+    auto report =
+        e.error("E0503", factor.span, "`lr` is a number that is known now, a schedule, or a product of these");
+    if (ast::as<ast::Bool>(factor) == nullptr)
+      report.help(
+          "all turns of a `repeat` train with one rate: those with another one are a second `repeat`, whose "
+          "parameters have a group of their own");
     return {};
   }
   for (Diagnostic& one : found.diagnostics()) sink->add(std::move(one));

@@ -184,7 +184,8 @@ ValueId untyped_as(Elaboration& e, const Untyped& untyped, const ValueType& like
 Untyped changed(const Untyped& untyped, const std::function<double(double)>& change) {
   if (untyped.choice == nullptr) return {change(untyped.number), nullptr};
   const Choice& choice = *untyped.choice;
-  return {0, std::make_shared<Choice>(choice.condition, changed(choice.yes, change), changed(choice.no, change))};
+  return {0,
+          std::make_shared<Choice>(Choice{choice.condition, changed(choice.yes, change), changed(choice.no, change)})};
 }
 
 }  // namespace

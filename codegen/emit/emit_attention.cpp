@@ -68,7 +68,7 @@ struct Attention {
                     stride_along(context, access, heads));
     const auto known = strides.find(text);
     if (known != strides.end()) return known->second;
-    const std::string name = scope.fresh(context.names.index(positions) + "_strides");
+    std::string name = scope.fresh(context.names.index(positions) + "_strides");
     out.line(fmt::format("const meshrt::HeadStrides {} = {};", name, text));
     strides[text] = name;
     return name;
@@ -176,10 +176,11 @@ class RingAttention {
   template <size_t count>
   std::string circulating(const char* wanted, const Access& own, const std::array<Access, count>& places) {
     std::vector<std::string> texts;
+    texts.reserve(count);
     for (const Access& place : places) texts.push_back(address(context_, place));
     const std::span<const LocalDim> dims = dims_of(context_.program, own);
     const auto key = std::ranges::find(dims, step_.op.key, &LocalDim::dim);
-    const std::string name = scope_.fresh(wanted);
+    std::string name = scope_.fresh(wanted);
     out_.line(fmt::format("const auto {} = meshrt::circulating<{}>({}, {{{}}}, {}, {});", name, count,
                           address(context_, own), fmt::join(texts, ", "), context_.names.product({dims.begin(), key}),
                           context_.names.product({key + 1, dims.end()})));

@@ -284,6 +284,7 @@ NestLoops::DimIndex NestLoops::walked_index(const Access& access, const Address&
 
 std::string NestLoops::sum_of(const std::vector<DimIndex>& indices, const std::string& scale) {
   std::vector<std::pair<std::string, std::string>> with_extents;
+  with_extents.reserve(indices.size());
   for (const DimIndex& one : indices) with_extents.emplace_back(one.text, one.extent);
   return horner(with_extents, scale);
 }

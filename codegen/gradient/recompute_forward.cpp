@@ -26,12 +26,13 @@ class Again {
     for (const NodeId id : nodes)
       if (is_forward(id)) tell_carries_apart(id);
     std::vector<NodeId> ordered = graph_.body(body_).nodes;  // with the copies that told carries apart
-    const auto gradients = std::ranges::stable_partition(ordered, [&](NodeId id) { return is_forward(id); });
-    for (const NodeId id : gradients) replace_reads(id);
+    const auto gradients =
+        std::stable_partition(ordered.begin(), ordered.end(), [&](NodeId id) { return is_forward(id); });
+    for (const NodeId id : std::vector<NodeId>(gradients, ordered.end())) replace_reads(id);
     std::vector<NodeId> again;
     for (const NodeId id : ordered)
       if (const auto made = again_.find(id); made != again_.end()) again.push_back(made->second->node());
-    ordered.insert(gradients.begin(), again.begin(), again.end());
+    ordered.insert(gradients, again.begin(), again.end());
     graph_.body(body_).nodes = std::move(ordered);
   }
 

@@ -140,6 +140,7 @@ std::string print_regions(const Graph& graph, const std::vector<Region>& regions
     const auto list = [&](const char* title, const std::vector<ValueId>& values) {
       if (values.empty()) return;
       std::vector<std::string> names;
+      names.reserve(values.size());
       for (const ValueId value : values) names.push_back(name(value));
       text += fmt::format("{}  {:<12} {}\n", indent, title, fmt::join(names, ", "));
     };

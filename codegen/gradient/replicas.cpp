@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <ranges>
 #include <set>
 
 #include "codegen/gradient/micro_batches.h"
@@ -143,7 +142,8 @@ class ReplicaLoop {
     for_each_caller(graph_, [&](ValueId& value) { read.insert(value); });
     for (const auto& [name, value] : graph_.names) read.insert(value);
     std::vector<NodeId> kept, taken;
-    for (const NodeId id : std::views::reverse(outside)) {
+    for (auto at = outside.rbegin(); at != outside.rend(); ++at) {
+      const NodeId id = *at;
       const Node& node = graph_.node(id);
       const bool is_read = std::ranges::any_of(node.results, [&](ValueId one) { return read.contains(one); });
       const bool stays = is_read || std::holds_alternative<ReadOp>(node.op) || !is_given(graph_, node);

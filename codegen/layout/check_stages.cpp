@@ -37,8 +37,8 @@ struct OtherTurns {
   DimId dim;
 };
 
-/// The first in a divided loop, or in loops inside of it: more than its turn of what stands outside, or any turn of
-/// another divided loop.
+/// The first in a divided loop, or in loops inside of it: more than its turn of what stands outside, a value that has
+/// all turns, or any turn of another divided loop.
 std::optional<OtherTurns> reads_other_turns(const Graph& graph, const Stages& stages, const LoopOp& divided,
                                             BodyId body, std::set<ValueId>& made) {
   for (const NodeId id : graph.body(body).nodes) {
@@ -53,6 +53,8 @@ std::optional<OtherTurns> reads_other_turns(const Graph& graph, const Stages& st
       if (from != stages.body() && from != stages.around() && from != graph.root()) continue;
       if (const auto dim = stages.turns_of(input)) return OtherTurns{&node, *dim};
     }
+    for (const ValueId result : node.results)
+      if (has(graph.type(result).dims, divided.dim)) return OtherTurns{&node, divided.dim};
     made.insert(node.results.begin(), node.results.end());
   }
   return std::nullopt;
@@ -62,6 +64,22 @@ std::optional<OtherTurns> reads_other_turns(const Graph& graph, const Stages& st
 const Dim& dim_of_turns(const Graph& graph, DimId dim) {
   const auto of = std::ranges::find(graph.grouped, dim, &GroupedTurns::groups);
   return graph.dim(of == graph.grouped.end() ? dim : of->turns);
+}
+
+/// A rename outside of the divided loops that makes turns of one of what had none.
+struct MadeTurns {
+  Span span;
+  DimId from, to;
+};
+std::optional<MadeTurns> made_turns(const Graph& graph, const Stages& stages, const Pipeline& pipeline) {
+  for (const NodeId id : graph.body(stages.body()).nodes) {
+    const Node& node = graph.node(id);
+    const auto* rename = std::get_if<RenameOp>(&node.op);
+    for (size_t i = 0; rename != nullptr && i < rename->to.size(); ++i)
+      if (pipeline.loop_over(rename->to[i]) && !pipeline.loop_over(rename->from[i]))
+        return MadeTurns{node.span, rename->from[i], rename->to[i]};
+  }
+  return std::nullopt;
 }
 
 /// E0419 for the same. Whether there is none.
@@ -118,10 +136,15 @@ void check_stages(const Graph& graph, const Layout& layout, DiagnosticSink& sink
       return;
     }
     if (stages.place(id).kind != StagePlace::Kind::several) continue;
-    sink.error("E0419", node.span, "`{}` needs values of several stages of a pipeline", op_text(graph, node.op))
-        .here("for each micro-batch they would have to be sent past the stages between them")
-        .label(layout.pipeline.span, "the pipeline")
-        .help("carry one of them through the loop: bind it before `repeat` and inside");
+    auto report =
+        sink.error("E0419", node.span, "`{}` needs values of several stages of a pipeline", op_text(graph, node.op));
+    report.here("for each micro-batch they would have to be sent past the stages between them")
+        .label(layout.pipeline.span, "the pipeline");
+    if (const auto made = made_turns(graph, stages, layout.pipeline))
+      report.label(made->span, "makes turns of the pipeline")
+          .help(fmt::format("leave out the rename, and read a turn as `x[{} = position[{}]]`",
+                            graph.dim(made->from).name, graph.dim(made->to).name));
+    else report.help("carry one of them through the loop: bind it before `repeat` and inside");
     return;
   }
 }

@@ -1,7 +1,6 @@
 #include "codegen/layout/declared.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include "codegen/graph/dims.h"
 #include "codegen/graph/op.h"
@@ -57,7 +56,9 @@ void Declared::find_gradients_of_turns(BodyId body) {
   const LoopOp* around =
       body == graph_.root() ? nullptr : std::get_if<LoopOp>(&graph_.node(graph_.body(body).owner).op);
   const bool of_replicas = around != nullptr && graph_.replicas.turns && around->dim == graph_.replicas.turns;
-  for (const NodeId id : std::views::reverse(graph_.body(body).nodes)) {
+  const std::vector<NodeId>& nodes = graph_.body(body).nodes;
+  for (auto at = nodes.rbegin(); at != nodes.rend(); ++at) {
+    const NodeId id = *at;
     const Node& node = graph_.node(id);
     const auto* map = std::get_if<MapOp>(&node.op);
     const bool rounds = of_replicas && map != nullptr && is_cast(map->function);

@@ -35,8 +35,8 @@ class Predictor {
     result_.pipeline = planned_pipeline(sharded_);
     if (const std::optional<PlannedPipeline>& pipeline = result_.pipeline) {
       const PlannedRank& slowest = pipeline->slowest();
-      result_.compute_seconds = pipeline->costs.outside_compute + static_cast<double>(pipeline->micro_batches) *
-                                                                      (slowest.seconds() - slowest.work.communication);
+      result_.compute_seconds = pipeline->costs.outside_compute + pipeline->busy_seconds() -
+                                static_cast<double>(pipeline->micro_batches) * slowest.work.communication;
       for (const StageMessage& one : pipeline->costs.crossings)
         result_.messages.push_back({one, pipeline->micro_batches});
     }

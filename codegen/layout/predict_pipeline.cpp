@@ -17,9 +17,9 @@ const PlannedRank& PlannedPipeline::slowest() const {
   return *std::ranges::max_element(ranks, {}, &PlannedRank::seconds);
 }
 
-double PlannedPipeline::bubble_seconds() const {
-  return run.makespan - static_cast<double>(micro_batches) * slowest().seconds();
-}
+double PlannedPipeline::bubble_seconds() const { return slowest().idle_seconds; }
+
+double PlannedPipeline::busy_seconds() const { return run.makespan - slowest().idle_seconds; }
 
 double PlannedPipeline::idle_share() const {
   const double idle = std::accumulate(run.idle.begin(), run.idle.end(), 0.0);

@@ -30,6 +30,8 @@ struct PlannedPipeline {
   const PlannedRank& slowest() const;
   /// Seconds in which the slowest rank waits for others.
   double bubble_seconds() const;
+  /// Seconds in which it works: less than its work of all micro-batches where not all are computed again.
+  double busy_seconds() const;
   /// Of all the time of all ranks.
   double idle_share() const;
   /// The slowest rank's time by the mean.

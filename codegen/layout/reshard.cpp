@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <queue>
-#include <ranges>
 #include <tuple>
 
 #include "codegen/graph/hash.h"

@@ -201,13 +201,18 @@ Deal deal_of(const ast::Place& place, const Graph& graph, const MeshShape& mesh,
   if (is_text(*owns, "zigzag")) return ranks == 1 ? Deal{} : meshrt::zigzag(ranks);
   if (is_text(*owns, "rounds")) {
     const auto* number = rounds ? ast::as<ast::Number>(*rounds->value) : nullptr;
-    constexpr double most = 1 << 20;
-    if (!number || !number->integer() || number->value < 1 || number->value > most) {
+    if (!number || !number->integer() || number->value < 1) {
       sink.error("E0411", rounds ? rounds->value->span : owns->span, "in how many `rounds` is a whole number from 1")
           .help(R"(write `{ owns: "rounds", rounds: 2 }`)");
       return {};
     }
-    const auto count = static_cast<int64_t>(number->value);
+    if (dim && number->value > static_cast<double>(graph.dim(dim).size)) {
+      sink.error("E0411", rounds->value->span, "more `rounds` than `{}` has elements", graph.dim(dim).name)
+          .label(graph.dim(dim).span, fmt::format("`{}` = {}", graph.dim(dim).name, graph.dim(dim).size))
+          .help(R"(write `{ owns: "rounds", rounds: 2 }`)");
+      return {};
+    }
+    const auto count = dim ? static_cast<int64_t>(number->value) : 1;
     return ranks == 1 || count == 1 ? Deal{} : meshrt::rounds(ranks, count);
   }
   const auto* text = ast::as<ast::String>(*owns->value);
@@ -229,8 +234,9 @@ Deal deal_of(const ast::Place& place, const Graph& graph, const MeshShape& mesh,
     return {};
   }
   if (dim == graph.sample_dim) {
-    sink.error("E0411", owns->value->span, "a list of what each rank owns of `{}`, of which micro-batches have a part",
+    sink.error("E0411", owns->value->span, "a list of what each rank owns of `{}`, of which a step may have fewer",
                graph.dim(dim).name)
+        .here("the last batch of an evaluation, a micro-batch")
         .help(R"(write `{ owns: "zigzag" }` or `{ owns: "rounds", rounds: 2 }`, which hold for any number of samples)");
     return {};
   }

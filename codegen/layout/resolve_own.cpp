@@ -108,7 +108,7 @@ class OwnStages {
           names.push_back(graph_.value(input).name);
     }
     std::ranges::sort(names);
-    names.erase(std::ranges::unique(names).begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
     auto report = sink_.error("E0411", span, "nothing in front of {} or behind is called `{}`",
                               names_of_loops(graph_, made_), path);
     if (const auto near = did_you_mean(path, names)) report.here("did you mean `{}`?", *near).fix(span, *near);

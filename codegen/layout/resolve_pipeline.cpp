@@ -13,6 +13,7 @@
 #include "codegen/layout/resolve_schedule.h"
 #include "codegen/schedule/lower_schedule.h"
 #include "codegen/schedule/partition.h"
+#include "meshrt/collectives.h"
 
 namespace mesh {
 namespace {
@@ -216,6 +217,15 @@ class PipelineRule {
     return false;
   }
 
+  /// "3, 2, 2"
+  static std::string even_turns(int64_t turns, int64_t stages) {
+    std::string text;
+    for (int64_t stage = 0; stage < stages; ++stage)
+      text += fmt::format("{}{}", stage == 0 ? "" : ", ",
+                          meshrt::part_begin(turns, stage + 1, stages) - meshrt::part_begin(turns, stage, stages));
+    return text;
+  }
+
   /// E0420: each stage is `own`.
   bool leaves_turns_a_stage(const Pipeline& made) {
     const MeshAxis& axis = layout_.mesh.axes[made.axis];
@@ -224,7 +234,8 @@ class PipelineRule {
     sink_.error("E0420", said->value->span, "no stage is left for the turns of {}", names_of_loops(graph_, made))
         .here(both ? "takes the first and the last stage" : "takes one stage")
         .label(axis.span, "the stages")
-        .help(fmt::format("`--mesh {}={}` would do", axis.name, both ? 3 : 2));
+        .help(own ? fmt::format("`--mesh {}={}` would do", axis.name, both ? 3 : 2)
+                  : fmt::format("give stages turns: `cut: ({})` would do", even_turns(made.turns(), axis.size)));
     return false;
   }
 

@@ -166,7 +166,7 @@ class RematOfRule {
     std::string names;
     for (const DimId dim : loops) names += fmt::format("{}`{}`", names.empty() ? "" : ", ", graph_.dim(dim).name);
     std::ranges::sort(inside);
-    inside.erase(std::ranges::unique(inside).begin(), inside.end());
+    inside.erase(std::unique(inside.begin(), inside.end()), inside.end());
     const auto stored = std::ranges::find(graph_.stored, path, &Stored::path);
     if (stored != graph_.stored.end()) {
       sink_.error("E0411", span, "`{}` is no value that turns of {} compute", path, names)

@@ -162,8 +162,10 @@ class Rules {
       sink_.error("E0406", product.span, "two rules of equal rank place dim `{}`", product.text())
           .here("the second one")
           .label(other.span, "the first")
-          .help(rule.axes.empty() || other.axes.empty() ? "leave one of them out"
-                                                        : "both axes together are a product: `dim -> first * second`");
+          .help(rule.axes.empty() || other.axes.empty() ||
+                        std::ranges::any_of(rule.axes, [&](AxisId axis) { return contains(other.axes, axis); })
+                    ? "leave one of them out"
+                    : "both axes together are a product: `dim -> first * second`");
       return false;
     }
     return true;

@@ -94,7 +94,7 @@ std::vector<Where> Stages::comers(const LoopOp& loop) const {
   Where some{pipeline_.axis, {}, {}};
   for (int32_t stage = first; stage <= last; ++stage) some.coordinates.push_back(home_[static_cast<size_t>(stage)]);
   std::ranges::sort(some.coordinates);
-  some.coordinates.erase(std::ranges::unique(some.coordinates).begin(), some.coordinates.end());
+  some.coordinates.erase(std::unique(some.coordinates.begin(), some.coordinates.end()), some.coordinates.end());
   if (some.coordinates.size() == pipeline_.lists.ranks.size()) return {};
   return {some};
 }

@@ -1,7 +1,6 @@
 #include "codegen/layout/wishes.h"
 
 #include <algorithm>
-#include <ranges>
 #include <set>
 
 #include "codegen/graph/op.h"
@@ -77,7 +76,8 @@ class Movements {
     }
     std::ranges::stable_sort(dear, std::greater<>{}, &std::pair<double, const Movement*>::first);
     std::vector<std::vector<Wish>> result;
-    for (const auto& [seconds, moved] : dear | std::views::take(most_movements)) {
+    for (size_t i = 0; i < std::min(dear.size(), most_movements); ++i) {
+      const auto& [seconds, moved] = dear[i];
       if (seconds < worth_of_all * all) break;
       ways_.clear();
       avoid(*moved);

@@ -70,7 +70,7 @@ std::vector<size_t> MemoryUses::places(const Steps& steps, const std::vector<Ste
   for (const Step* step : of)
     if (const std::optional<size_t> at = place(steps, *step)) found.push_back(*at);
   std::ranges::sort(found);
-  found.erase(std::ranges::unique(found).begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;
 }
 

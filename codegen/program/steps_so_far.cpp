@@ -133,7 +133,7 @@ Places StepsSoFar::sharing(const StepSets& below, size_t begin, const Index& ind
   for (const uint32_t written : below.writes)
     if (is_array(written)) add(written, &Users::writers);
   std::ranges::sort(found, std::greater{});
-  found.erase(std::ranges::unique(found).begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;
 }
 

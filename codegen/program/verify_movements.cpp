@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ranges>
 
 #include "codegen/layout/redistribution.h"
 #include "codegen/program/accesses.h"
@@ -117,9 +116,9 @@ class MovementVerifier : public StepMessages {
     const MeshShape& mesh = program_.sharded.layout.mesh;
     const auto rank_of = [&](int64_t index) {
       int64_t rank = 0;
-      for (const AxisId axis : std::views::reverse(c.axes)) {
-        rank += index % mesh.axes[axis].size * mesh.axes[axis].stride;
-        index /= mesh.axes[axis].size;
+      for (auto axis = c.axes.rbegin(); axis != c.axes.rend(); ++axis) {
+        rank += index % mesh.axes[*axis].size * mesh.axes[*axis].stride;
+        index /= mesh.axes[*axis].size;
       }
       return rank;
     };

@@ -408,6 +408,21 @@ def check_all_plans(report, folder):
     wanted = {("layout", "plain", "three"), ("mesh", "data: 2", "data: 2"), ("grads", *(sized(plan["memory"]["grads"]) for plan in alone)),
               ("all_gather up over data, forward", "-", "576 B"), ("up.moment1", "[embed, hidden]", "[embed, hidden/data]")}
     report.true("plan --layout plain,three: a column each", wanted <= rows, sorted(wanted - rows))
+    # A pipeline has more to tell, whichever stands first, and replicas that train apart are no better way to the same numbers.
+    with open(f"{folder}/deep.mesh", "w") as file:
+        file.write("dim batch = 16, embed = 8, out = embed, layer = 8\nmodel Deep {\n  input x : real[batch, embed]\n  h = x\n  repeat layer {\n"
+                   "    param w : real[embed, out] = fan_in[embed]\n    h = h + tanh(dot[embed](h, w))[out as embed]\n  }\n  loss = mean[batch, embed](h ^ 2)\n"
+                   "  minimize loss with adam(lr: 1e-3)\n}\nmesh line { pipe: 2 }\nlayout staged on line { layer -> pipe { microbatches: 4 } }\n"
+                   "layout shared on line { batch -> pipe }\nlayout apart on line { batch -> pipe { sync: 4 } }\n")
+    for names in (("staged", "shared"), ("shared", "staged")):
+        for told in (("plan", "deep.mesh", "--layout", ",".join(names)), ("diff", "deep.mesh", "--layout", names[0], "--layout", names[1])):
+            table = [re.split(r"  +", line.strip()) for line in execute(meshc(), *told, cwd=folder).stdout.splitlines()]
+            report.true(f"{' '.join(told)}: bubble and memory", {"bubble", "workspace", "memory a rank"} <= {row[0] for row in table}, table)
+    every = execute(meshc(), "plan", "deep.mesh", "--all", cwd=folder).stdout.splitlines()
+    report.true("plan --all: who trains apart", [line.endswith("changes numbers") for line in every if line.startswith(("apart", "staged"))].count(True) == 1
+                and any(line.startswith("apart") and line.endswith("changes numbers") for line in every), every)
+    reason = execute(meshc(), "explain", "deep.mesh", "h", "--layout", "staged", cwd=folder).stdout
+    report.true("explain: of a value at one stage", "at pipe 1" in reason and "it is computed at these ranks, which hold all of it" in reason, reason)
     unknown = execute(meshc(), "plan", "net.mesh", "--layout", "plain,thre", "-n", "2", code=1, cwd=folder)
     report.true("plan --layout plain,thre", "did you mean `three`?" in unknown.stderr and unknown.stdout == "", unknown.stderr)
 

@@ -56,8 +56,11 @@ class Adviser {
     request.ranks = planned_.ranks();
     SourceMap sources;
     const std::vector<Json> plans = plans_of_layouts(std::move(request), session_.sink, sources);
-    if (plans.empty() || plans.front().contains("error")) return;
-    const Json& best = plans.front();
+    const bool apart = bool(planned_.compiled.sharded().layout.replicas);
+    const auto fastest = std::ranges::find_if(
+        plans, [&](const Json& plan) { return !plan.contains("error") && trains_apart(plan) == apart; });
+    if (fastest == plans.end()) return;
+    const Json& best = *fastest;
     const std::string layout = best["layout"];
     std::string axes;
     for (const auto& [axis, size] : best["mesh"]["axes"].items())

@@ -114,7 +114,7 @@ double Bench::attention_f32() { return attention(x_.data()); }
 double Bench::attention_bf16() { return attention(narrow_x_.data()); }
 /// Seven products each of queries with the keys before them.
 double Bench::attention_flops() {
-  return attended * 7 * 2.0 * static_cast<double>(sequences * heads * head * positions * (positions + 1) / 2);
+  return attended * 7.0 * static_cast<double>(sequences * heads * head * positions * (positions + 1));
 }
 
 double Bench::elementwise() {

@@ -17,12 +17,14 @@ std::string layout(Facts& facts) {
   std::string text;
   if (const std::optional<FoundLayout>& found = facts.compiled.found) {
     std::vector<html::Row> rows;
+    rows.reserve(found->lines.size());
     for (const FoundLayout::Line& line : found->lines) rows.push_back({{code(line.text), escaped(line.cost)}});
     text += html::table("Rules that were found by search: " + how_sure(*found), {{"Rule"}, {"What it is worth"}}, rows);
   }
   const ShardedGraph& sharded = facts.compiled.sharded();
   if (const std::vector<const Rule*> added = added_rules(sharded.layout); !added.empty()) {
     std::vector<html::Row> rows;
+    rows.reserve(added.size());
     for (const Rule* rule : added)
       rows.push_back({{code(rule_text(sharded.graph, sharded.layout.mesh, *rule)), escaped(rule->because)}});
     text += html::table("Rules that the compiler adds", {{"Rule"}, {"Why"}}, rows);

@@ -64,7 +64,7 @@ class Picture {
           below[i] += static_cast<double>(found->second);
       any = any || below[i] > from;
       up += fmt::format("{}{:.1f},{:.1f} {:.1f},{:.1f}", i ? " " : "M", x(i), y(below[i]), x(i + 1), y(below[i]));
-      down = fmt::format(" {:.1f},{:.1f} {:.1f},{:.1f}", x(i + 1), y(from), x(i), y(from)) + down;
+      down.insert(0, fmt::format(" {:.1f},{:.1f} {:.1f},{:.1f}", x(i + 1), y(from), x(i), y(from)));
     }
     return any ? fmt::format("<path class=\"{}\" d=\"{}{}Z\"/>\n", band.name, up, down) : "";
   }

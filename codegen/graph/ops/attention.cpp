@@ -58,7 +58,8 @@ std::vector<Factor> attention_factors(const Graph& graph, const Node& node) {
 /// One product of queries and the keys that they see: of a causal mask half.
 double product_flops(const Graph& graph, const Node& node, const AttentionOp& op) {
   const int64_t queries = graph.dim(op.query).size, keys = graph.dim(op.key).size;
-  const auto of_a_query = static_cast<double>(graph.elements(operand(graph, node, 0)) / queries);
+  const int64_t elements = graph.elements(operand(graph, node, 0)) / queries;
+  const auto of_a_query = static_cast<double>(elements);
   return 2 * of_a_query * band_of(op).pairs({0, queries}, {0, keys});
 }
 

@@ -1,7 +1,6 @@
 // concat.cpp: operands one after the other along one dim. Where that is split each rank has of every operand what
 // stands in its part; single elements, which have no dim of their own, stay whole, and the dim with them.
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 #include "codegen/graph/ops/definitions.h"
@@ -29,8 +28,10 @@ std::vector<Factor> concat_factors(const Graph& graph, const Node& node) {
   const ConcatOp& op = std::get<ConcatOp>(node.op);
   std::vector<Factor> factors = factors_by_name(graph, node);
   const auto is_along = [&](const Factor& factor) {
-    const auto of_its_part = [&](size_t i) { return factor.operands[i] && factor.operands[i] == op.parts[i]; };
-    return factor.results[0] == op.to || std::ranges::any_of(std::views::iota(size_t{0}, op.parts.size()), of_its_part);
+    bool of_a_part = false;
+    for (size_t i = 0; i < op.parts.size(); ++i)
+      of_a_part = of_a_part || (factor.operands[i] && factor.operands[i] == op.parts[i]);
+    return factor.results[0] == op.to || of_a_part;
   };
   if (std::ranges::count(op.parts, DimId{}) > 0) {
     for (Factor& factor : factors) factor.splittable = factor.splittable && !is_along(factor);

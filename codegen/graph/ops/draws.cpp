@@ -15,7 +15,8 @@ void draw_by_set(Graph& graph) {
     for (const NodeId id : body.nodes) {
       RandomOp* draw = draw_of(graph.node(id));
       if (draw == nullptr || !has(draw->counted, graph.sample_dim)) continue;
-      std::ranges::stable_partition(draw->counted, [&](DimId dim) { return dim == graph.sample_dim; });
+      std::stable_partition(draw->counted.begin(), draw->counted.end(),
+                            [&](DimId dim) { return dim == graph.sample_dim; });
       draw->of_sample = 1;
       for (const DimId dim : std::span(draw->counted).subspan(1)) draw->of_sample *= graph.dim(dim).size;
     }

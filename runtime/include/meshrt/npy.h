@@ -33,7 +33,7 @@ Array read_npy(const std::string& path);
 /// (Cause::environment) that names the file and the reason.
 class NpyWriter {
  public:
-  NpyWriter(std::string path, Type type, std::span<const int64_t> shape);
+  NpyWriter(const std::string& path, Type type, std::span<const int64_t> shape);
   NpyWriter(NpyWriter&&) = default;
   ~NpyWriter();
   /// The next elements, row-major.

@@ -10,6 +10,7 @@
 #include "data/data_formats.h"
 #include "files/file_bytes.h"
 #include "meshrt/failure.h"
+#include "meshrt/output_path.h"
 
 namespace meshrt {
 
@@ -31,7 +32,7 @@ size_t bytes_of(FileType type, int64_t bound) {
 }  // namespace
 
 TokenWriter::TokenWriter(const std::string& path, FileType type, int64_t bound)
-    : path_(type == FileType::megatron ? megatron_pair(path).second : path),
+    : path_(output_path(type == FileType::megatron ? megatron_pair(path).second : path)),
       type_(type),
       token_bytes_(bytes_of(type, bound)),
       bound_(bound) {

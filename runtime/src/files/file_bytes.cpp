@@ -12,6 +12,7 @@
 
 #include "files/gzip.h"
 #include "meshrt/failure.h"
+#include "meshrt/output_path.h"
 #include "system/descriptor.h"
 
 namespace meshrt {
@@ -72,7 +73,8 @@ void FileBytes::unpack(int descriptor) {
 
 FileBytes::~FileBytes() { unmap(); }
 
-void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts) {
+void write_file(const std::string& name, std::span<const std::span<const std::byte>> parts) {
+  const std::string path = output_path(name);
   const std::string unfinished = path + ".unfinished";
   const auto fail = [&]() {
     const int reason = errno;

@@ -9,6 +9,7 @@
 #include "files/file_bytes.h"
 #include "files/npy_header.h"
 #include "meshrt/failure.h"
+#include "meshrt/output_path.h"
 
 namespace meshrt {
 
@@ -49,8 +50,8 @@ Array read_npy(const std::string& path) {
   return array;
 }
 
-NpyWriter::NpyWriter(std::string path, Type type, std::span<const int64_t> shape)
-    : path_(std::move(path)), file_(std::fopen(unfinished().c_str(), "wb")) {
+NpyWriter::NpyWriter(const std::string& path, Type type, std::span<const int64_t> shape)
+    : path_(output_path(path)), file_(std::fopen(unfinished().c_str(), "wb")) {
   if (file_ == nullptr) fail();
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", npy_type(type),
                                    fmt::join(shape, ", "), shape.size() == 1 ? "," : "");

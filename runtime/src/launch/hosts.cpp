@@ -111,7 +111,7 @@ class HostsLauncher {
       if (options_.started_elsewhere) hosts.insert(hosts.end(), addresses_.begin(), addresses_.end());
     }
     std::ranges::sort(hosts);
-    hosts.erase(std::ranges::unique(hosts).begin(), hosts.end());
+    hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
     return hosts;
   }
 
