@@ -65,13 +65,13 @@ class Attributes {
       return;
     }
     const auto* number = ast::as<ast::Number>(*attribute.value);
-    if (!number || !number->integer() || number->value < 1) {
+    constexpr double most = 1e9;  // far above any batch
+    if (!number || !number->integer() || number->value < 1 || number->value > most) {
       sink_.error("E0411", attribute.value->span, "`accumulate` is the number of micro-batches of a step")
-          .here("must be a whole number from 1");
+          .here("must be a whole number from 1 to {:.0f}", most);
       return;
     }
-    constexpr double most = 1e15;  // far above any batch, and still a whole number exactly
-    const auto count = static_cast<int64_t>(std::min(number->value, most));
+    const auto count = static_cast<int64_t>(number->value);
     if (layout_.accumulate_span.known()) {
       sink_.error("E0411", attribute.span, "`accumulate` where the batch is cut already")
           .here("both cut the batch")
@@ -206,7 +206,8 @@ Deal deal_of(const ast::Place& place, const Graph& graph, const MeshShape& mesh,
           .help(R"(write `{ owns: "rounds", rounds: 2 }`)");
       return {};
     }
-    if (dim && number->value > static_cast<double>(graph.dim(dim).size)) {
+    constexpr int64_t always = 1024;  // what a smaller dim does with them is soon found
+    if (dim && number->value > static_cast<double>(std::max(graph.dim(dim).size, always))) {
       sink.error("E0411", rounds->value->span, "more `rounds` than `{}` has elements", graph.dim(dim).name)
           .label(graph.dim(dim).span, fmt::format("`{}` = {}", graph.dim(dim).name, graph.dim(dim).size))
           .help(R"(write `{ owns: "rounds", rounds: 2 }`)");

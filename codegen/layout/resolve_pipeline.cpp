@@ -120,9 +120,10 @@ class PipelineRule {
 
   bool has_batch(const ast::Attribute& count, int64_t& micro_batches) {
     const auto* number = ast::as<ast::Number>(*count.value);
-    if (!number || !number->integer() || number->value < 1) {
+    constexpr double most = 1e9;  // far above any batch
+    if (!number || !number->integer() || number->value < 1 || number->value > most) {
       sink_.error("E0411", count.value->span, "`microbatches` is the number of parts into which a batch is cut")
-          .here("must be a whole number from 1");
+          .here("must be a whole number from 1 to {:.0f}", most);
       return false;
     }
     if (!graph_.sample_dim) {
@@ -130,8 +131,7 @@ class PipelineRule {
           .note("it has no `minimize`, so its inputs have no dim of samples");
       return false;
     }
-    constexpr double most = 1e9;  // far above any batch
-    micro_batches = static_cast<int64_t>(std::min(number->value, most));
+    micro_batches = static_cast<int64_t>(number->value);
     const Dim& batch = graph_.dim(graph_.sample_dim);
     if (batch.size % micro_batches == 0 || graph_.generation) return true;  // what writes texts takes them as one batch
     int64_t less = std::min(batch.size, micro_batches), more = micro_batches;

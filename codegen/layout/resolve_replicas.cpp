@@ -76,7 +76,7 @@ class ReplicaRule {
       return true;
     }
     sink_.error("E0411", sync.value->span, "`sync` is the number of steps that replicas train apart")
-        .here("must be a whole number from 1")
+        .here("must be a whole number from 1 to {:.0f}", most)
         .help("write `sync: 500`, or leave it out: gradients are then completed in every step");
     return false;
   }

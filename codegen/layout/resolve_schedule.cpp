@@ -20,7 +20,7 @@ std::optional<int32_t> number_of(const ast::Attribute& chunks, DiagnosticSink& s
   if (number && number->integer() && number->value >= 1 && number->value <= most)
     return static_cast<int32_t>(number->value);
   sink.error("E0411", chunks.value->span, "`chunks` is the number of stages that each rank has")
-      .here("must be a whole number from 1")
+      .here("must be a whole number from 1 to {:.0f}", most)
       .help("write `chunks: 2`");
   return std::nullopt;
 }
