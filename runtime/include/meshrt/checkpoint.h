@@ -165,8 +165,8 @@ class CheckpointFolder {
   int64_t next_order() const;
   /// The step that `latest` points to although its checkpoint is gone.
   std::optional<int64_t> lost() const;
-  /// Throws Failure (Cause::data) where `latest` points to a folder without a manifest, as a copy that was cut off leaves
-  /// it: an older checkpoint is not what is meant.
+  /// Throws Failure (Cause::data) where `latest` points to a folder without a manifest, as a copy that was cut off
+  /// leaves it: an older checkpoint is not what is meant.
   void require_whole_latest() const;
 
   /// Makes the folder. Throws Failure (Cause::environment), here and below.
