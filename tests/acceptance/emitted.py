@@ -15,7 +15,7 @@ from experts import Split, splits
 from generate.layouts import is_refused
 from generate.model import spec
 from generate.moved import MISMATCHED
-from graphs import ONCE_FAILED
+from graphs import MACHINES, ONCE_FAILED
 
 SEED = 20261121
 ATTEMPTS = 6
@@ -72,13 +72,27 @@ def texts(graph):
         return iter([file.read()])
 
 
+def machine_of(graph):
+    """The description of the machine that decides what a graph's layout leaves open, as `graphs` has it."""
+    if isinstance(graph, int):
+        return MACHINES[graph % len(MACHINES)]
+    if not isinstance(graph, str) or not os.path.exists(graph + ".yaml"):
+        return None
+    with open(graph + ".yaml") as file:
+        return file.read()
+
+
 def emit(folder, graph):
-    """Writes the graph under its first legal layout, and its C++: the path of the spec."""
-    path = os.path.join(folder, name_of(graph) + ".mesh")
+    """Writes the graph under its first legal layout, with its machine beside it, and its C++: the path of the spec."""
+    path, machine, options = os.path.join(folder, name_of(graph) + ".mesh"), machine_of(graph), []
+    if machine:
+        options = ["--machine", path + ".yaml"]
+        with open(options[1], "w") as file:
+            file.write(machine + "\n")
     for attempt, text in enumerate(texts(graph)):
         with open(path, "w") as file:
             file.write(text)
-        done = execute(meshc(), "build", path, "-o", os.path.join(folder, name_of(graph)), "--no-compile", code=None)
+        done = execute(meshc(), "build", path, *options, "-o", os.path.join(folder, name_of(graph)), "--no-compile", code=None)
         if done.returncode == 0:
             return path
         if done.returncode != 1 or not is_refused(done.stderr):

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <filesystem>
 #include <stdexcept>
 
 #include "codegen/compile.h"
@@ -24,12 +25,13 @@ MakePlain find(void* library, const std::string& name) {
   return reinterpret_cast<MakePlain>(found);
 }
 
-/// "equal: N values on R ranks", or what differs.
+/// "equal: N values on R ranks", or what differs. The machine is that of SPEC.yaml, where there is one.
 std::string compare(void* library, const std::string& name, const std::string& spec) {
   SourceMap sources;
   DiagnosticSink sink;
   CompileRequest request;
   request.files = {spec};
+  if (std::filesystem::exists(spec + ".yaml")) request.machine_file = spec + ".yaml";
   const std::optional<Compiled> compiled = compile(request, sources, sink);
   if (!compiled) throw std::runtime_error(render_all(sink, sources));
   const auto ranks = static_cast<int>(compiled->sharded().layout.mesh.ranks());
