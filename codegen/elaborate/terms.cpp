@@ -152,7 +152,9 @@ ValueId tensor_of(Elaboration& e, const Term& term, Span span, std::optional<Typ
 
 ValueId literal_as(Elaboration& e, double number, const ValueType& like, Span span) {
   if (!holds(like.element, number)) {
-    if (is_float(like.element)) {
+    if (std::isnan(number)) {
+      e.error("E0118", span, "`{}` is no real number", e.sources.text(span));
+    } else if (is_float(like.element)) {
       const std::string type = meshrt::name_of(like.element);
       e.error("E0118", span, "{} is out of range of {}", number, type)
           .note(fmt::format("the largest number of {} is about {:.3g}", type, largest_of(like.element)));
