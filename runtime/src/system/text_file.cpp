@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "meshrt/failure.h"
-#include "meshrt/output_path.h"
 #include "system/descriptor.h"
 #include "system/tell.h"
 
@@ -63,8 +62,7 @@ size_t write_all(int file, std::string_view bytes) {
   return done;
 }
 
-void write_text(const std::string& name, const std::string& text, Durable durable) {
-  const std::string path = output_path(name);
+void write_text(const std::string& path, const std::string& text, Durable durable) {
   std::error_code ignored;
   if (const fs::path folder = fs::path(path).parent_path(); !folder.empty()) fs::create_directories(folder, ignored);
   std::string unfinished = path + ".unfinished";

@@ -10,7 +10,8 @@ namespace meshrt {
 /// Whether a file that is replaced has reached the disk before the old one goes; else losing power may cost both.
 enum class Durable { no, yes };
 
-/// Replaces the file `path` at once, so that a reader sees the old text or the new one; makes the folders above it.
+/// Replaces the file or link `path` at once, so that a reader sees the old text or the new one; makes the folders above
+/// it.
 /// Throws Failure (Cause::environment).
 void write_text(const std::string& path, const std::string& text, Durable durable = Durable::no);
 
