@@ -67,6 +67,11 @@ def check_bytes(report, folder):
     data("tokenize", first, second, "-o", f"{out}.bin")
     report.true("bytes in llm.c's format", same(read_tokens(f"{out}.bin")[0], a + b))
     data("tokenize", first, second, "-o", f"{out}.u16", "--type", "u16", "--end", "256")
+    os.symlink(f"{out}.behind", f"{out}.link")
+    data("tokenize", first, second, "-o", f"{out}.link", "--type", "u16", "--end", "256")
+    with open(f"{out}.behind", "rb") as behind, open(f"{out}.u16", "rb") as plain:
+        report.true("tokenize -o of a link writes what it leads to", os.path.islink(f"{out}.link") and behind.read() == plain.read())
+    os.mkfifo(f"{folder}/fifo")
     report.true("bytes in nanoGPT's, with ends", same(np.fromfile(f"{out}.u16", "<u2"), a + [256] + b + [256]))
     told = json.loads(data("tokenize", first, second, "-o", f"{out}.bin", "--type", "megatron", "--documents", "line", "--end", "0", "--json"))
     lines = [list(line.rstrip(b"\r\n")) + [0] for path in (first, second) for line in open(path, "rb")]
@@ -105,7 +110,9 @@ def check_bytes(report, folder):
                                     (("train", first, "-o", f"{out}.model"), "a vocabulary of 8000 is too large for these texts: they have ", 1),
                                     (("train", first, "-o", f"{out}.model", "--vocabulary", "200"), "a vocabulary of 200 is too small for these texts: with the bytes, their characters are ", 1),
                                     (("tokenize", first, "-o", f"{out}.x", "--tokenizer", first), "is not a model of SentencePiece", 1),
-                                    (("tokenize", first, "-o", f"{folder}/none/x"), "cannot write", 3)):
+                                    (("tokenize", first, "-o", f"{folder}/none/x"), "cannot write", 3),
+                                    (("tokenize", first, "-o", f"{folder}/fifo"), "a device or a pipe stands there, no file", 3),
+                                    (("decode", f"{out}.u16", "--from", "u16", "--end", "256", "-o", folder), "a folder stands there, no file", 3)):
         np.save(f"{folder}/fractions.npy", np.ones(3))
         np.save(f"{folder}/negative.npy", np.array([3, -5]))
         said = data(*arguments, code=code)
