@@ -134,7 +134,10 @@ bool can_hold(const Elaboration& e, const WrittenType& type, const meshrt::Initi
   using Kind = meshrt::Initial::Kind;
   const bool any_type = initial.kind == Kind::zeros || initial.kind == Kind::ones;
   if (truth || type.element == Type::boolean) return any_type || truth == (type.element == Type::boolean);
-  if (is_float(type.element)) return holds(type.element, initial.a) && holds(type.element, initial.b);
+  if (is_float(type.element)) {  // what f16 rounds to infinity is told when a run begins
+    const Type widest = type.element == Type::f64 ? Type::f64 : Type::f32;
+    return holds(widest, initial.a) && holds(widest, initial.b);
+  }
   if (!any_type && initial.kind != Kind::constant) return false;
   const double number = initial.kind == Kind::zeros ? 0 : initial.kind == Kind::ones ? 1 : initial.a;
   return holds(type.element, number) &&
