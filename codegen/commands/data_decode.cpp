@@ -26,8 +26,8 @@ using meshrt::Cause, meshrt::Failure, meshrt::FileType, meshrt::NumberFile, mesh
 class TextOutput {
  public:
   explicit TextOutput(const std::string& path) : path_(path.empty() ? path : meshrt::output_path(path)) {
-    if (path.empty()) return;
-    file_.reset(std::fopen((path + ".unfinished").c_str(), "wb"));
+    if (path_.empty()) return;
+    file_.reset(std::fopen((path_ + ".unfinished").c_str(), "wb"));
     if (!file_) fail();
   }
   ~TextOutput() {

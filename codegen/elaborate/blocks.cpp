@@ -128,18 +128,6 @@ std::vector<Term> poisoned(const ast::Block& block) {
   return std::vector<Term>(std::max<size_t>(block.results.size(), 1));
 }
 
-/// E0119, once, for a graph that calls of calls have made larger than anybody meant.
-bool is_too_large(Elaboration& e) {
-  constexpr size_t most = 100'000;
-  if (e.graph.nodes.size() < most) return false;
-  if (!e.tables.too_large)
-    e.error("E0119", e.calls.front().second, "the model has more than {} operations", most)
-        .here("every call of a block writes its body again")
-        .help("to stack copies, use `repeat layer { ... }`");
-  e.tables.too_large = true;
-  return true;
-}
-
 /// Casts what the body returned to the declared types.
 std::vector<Term> returned(Elaboration& e, const ast::Block& block, const Frame& body,
                            const std::vector<BoundArgument>& arguments, Span span) {
@@ -190,7 +178,10 @@ std::vector<Term> inline_block(Elaboration& e, Frame& frame, const Instance& ins
   const auto arguments = bind_arguments(e, frame, block, instance.dims, call, span);
   if (!arguments) return poisoned(block);
   const Inlining inlining(e, block, span);
-  if (!inlining.legal || is_too_large(e)) return poisoned(block);
+  if (!inlining.legal ||
+      is_too_large(e, {e.graph.nodes.size(), "operations", "every call of a block writes its body again"},
+                   e.calls.front().second))
+    return poisoned(block);
   DimScope scope = instance.dims;
   if (std::any_of(arguments->begin(), arguments->end(), [](const BoundArgument& a) { return a.type.rest; }))
     scope.rest = rest_of(e, *arguments);
@@ -222,6 +213,17 @@ std::vector<Term> inline_block(Elaboration& e, Frame& frame, const Instance& ins
 }
 
 }  // namespace
+
+bool is_too_large(Elaboration& e, const Made& made, Span span) {
+  constexpr size_t most = 100'000;
+  if (made.count < most) return false;
+  if (!e.tables.too_large)
+    e.error("E0119", span, "the model has more than {} {}", most, made.what)
+        .here("{}", made.why)
+        .help("to stack copies, use `repeat layer { ... }`");
+  e.tables.too_large = true;
+  return true;
+}
 
 std::optional<DimScope> bind_dims(Elaboration& e, const DimScope& caller, const ast::Block& block,
                                   const std::vector<DimArgument>& arguments, Span span) {

@@ -24,6 +24,14 @@ std::optional<DimScope> bind_dims(Elaboration&, const DimScope& caller, const as
 /// the dims that come first in what is declared here.
 void declare_body(Elaboration&, DimScope&, const std::string& path, const ast::Body&, const std::vector<DimId>& loops);
 
+/// Of what blocks make: "operations", and why they are so many.
+struct Made {
+  size_t count;
+  const char *what, *why;
+};
+/// E0119, once, where that is more than anybody meant.
+bool is_too_large(Elaboration&, const Made&, Span);
+
 /// Whether a call of the block makes parameters.
 bool owns_parameters(const Elaboration&, const ast::Block&);
 

@@ -24,7 +24,7 @@ struct Optimizer {
   std::vector<Setting> settings;
 };
 
-constexpr double any = 1e30;  // a float, with room for what it multiplies
+constexpr double any = beyond_settings;
 
 const std::vector<Optimizer>& optimizers() {
   const auto adam = [](double decay) {

@@ -116,14 +116,10 @@ void declare_instance(Elaboration& e, DimScope& scope, const std::string& path, 
     if (!path_is_free(e, full, name.span)) continue;
     const Inlining inlining(e, block, parameter.type.span);
     if (!inlining.legal) return;
-    constexpr size_t most = 100'000;
-    if (e.owned_instances.size() >= most) {
-      if (!e.tables.too_large)
-        e.error("E0119", parameter.type.span, "the model has more than {} instances of blocks", most)
-            .help("to stack copies, use `repeat layer { ... }`");
-      e.tables.too_large = true;
+    if (is_too_large(
+            e, {e.owned_instances.size(), "instances of blocks", "every instance has those of its block for itself"},
+            parameter.type.span))
       return;
-    }
     Instance& instance = e.owned_instances.emplace_back(Instance{&block, full, *bound});
     e.tables.instances[full] = &instance;
     declare_body(e, instance.dims, full, block.body, loops);

@@ -219,10 +219,9 @@ std::optional<RateOp> rate_of(Elaboration& e, DimScope& scope, const ast::Expr& 
     numbers = true;
   }
   if (!good) return {};
-  constexpr double most = 1e30;
-  if (!(number >= 0 && number < most)) {
+  if (!(number >= 0 && number < beyond_settings)) {
     if (number < 0) e.error("E0503", expr.span, "`lr` must not be negative");
-    else e.error("E0503", expr.span, "`lr` must be at least 0 and below {}, not {}", most, number);
+    else e.error("E0503", expr.span, "`lr` must be at least 0 and below {}, not {}", beyond_settings, number);
     return {};
   }
   if (numbers) rate.factors.push_back({"constant", {{"rate", number}, {"warmup", 0}}});

@@ -28,7 +28,7 @@ class Again {
     std::vector<NodeId> ordered = graph_.body(body_).nodes;  // with the copies that told carries apart
     const auto gradients =
         std::stable_partition(ordered.begin(), ordered.end(), [&](NodeId id) { return is_forward(id); });
-    for (const NodeId id : std::vector<NodeId>(gradients, ordered.end())) replace_reads(id);
+    std::for_each(gradients, ordered.end(), [&](NodeId id) { replace_reads(id); });
     std::vector<NodeId> again;
     for (const NodeId id : ordered)
       if (const auto made = again_.find(id); made != again_.end()) again.push_back(made->second->node());

@@ -74,10 +74,11 @@ struct MadeTurns {
 std::optional<MadeTurns> made_turns(const Graph& graph, const Stages& stages, const Pipeline& pipeline) {
   for (const NodeId id : graph.body(stages.body()).nodes) {
     const Node& node = graph.node(id);
-    const auto* rename = std::get_if<RenameOp>(&node.op);
-    for (size_t i = 0; rename != nullptr && i < rename->to.size(); ++i)
-      if (pipeline.loop_over(rename->to[i]) && !pipeline.loop_over(rename->from[i]))
-        return MadeTurns{node.span, rename->from[i], rename->to[i]};
+    if (!is_rename(node.op)) continue;
+    for (const Factor& factor : definition(node.op).factors(graph, node))
+      if (const DimId from = factor.operands[0], to = factor.results[0];
+          pipeline.loop_over(to) && !pipeline.loop_over(from))
+        return MadeTurns{node.span, from, to};
   }
   return std::nullopt;
 }

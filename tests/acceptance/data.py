@@ -71,6 +71,9 @@ def check_bytes(report, folder):
     data("tokenize", first, second, "-o", f"{out}.link", "--type", "u16", "--end", "256")
     with open(f"{out}.behind", "rb") as behind, open(f"{out}.u16", "rb") as plain:
         report.true("tokenize -o of a link writes what it leads to", os.path.islink(f"{out}.link") and behind.read() == plain.read())
+    os.symlink(f"{out}.told", f"{out}.text_link")
+    data("decode", f"{out}.u16", "--from", "u16", "--end", "256", "-o", f"{out}.text_link")
+    report.true("decode -o of a link writes what it leads to", os.path.islink(f"{out}.text_link") and os.path.getsize(f"{out}.told") > 0)
     os.mkfifo(f"{folder}/fifo")
     report.true("bytes in nanoGPT's, with ends", same(np.fromfile(f"{out}.u16", "<u2"), a + [256] + b + [256]))
     told = json.loads(data("tokenize", first, second, "-o", f"{out}.bin", "--type", "megatron", "--documents", "line", "--end", "0", "--json"))

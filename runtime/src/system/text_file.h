@@ -11,8 +11,7 @@ namespace meshrt {
 enum class Durable { no, yes };
 
 /// Replaces the file or link `path` at once, so that a reader sees the old text or the new one; makes the folders above
-/// it.
-/// Throws Failure (Cause::environment).
+/// it. Throws Failure (Cause::environment).
 void write_text(const std::string& path, const std::string& text, Durable durable = Durable::no);
 
 /// The same for a file that a run can do without: when it cannot be written, false and a warning on stderr.
